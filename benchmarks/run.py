@@ -205,7 +205,7 @@ def publish(rows: dict[str, Any]) -> None:
 
 def main() -> int:
     options = parse()
-    # So that what was made is removed also when one is told to stop.
+    # So that what was made is removed also when one is stopped by SIGTERM.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     if options.page_only:
         publish({})

@@ -310,7 +310,7 @@ void Archive::visit(detail::Slot& slot, T& value, const Rules&... rules) {
   }
 }
 
-/// Fills `job` from the object; `what` names it in problems where it is no object.
+/// Fills `job` from the object; `what` names it in problems if it is not an object.
 template <typename T>
 std::vector<Problem> read_job(const nlohmann::json& object, T& job, std::string_view path = "") {
   std::vector<Problem> problems;

@@ -1,8 +1,8 @@
 /// Watches calls that may hang: those of the storage and of HDF5.
 ///
 /// Each thread notes the calls that it is in, in a slot of its own: a few atomics, no lock, no allocation. A
-/// thread of the watch looks at the slots and tells of a call that takes longer than the limit while it still
-/// hangs; the thread that made the call tells again when it returns. How long calls took is counted as well.
+/// thread of the watch checks the slots and reports a call that takes longer than the limit while it still
+/// stalls; the thread that made the call reports again when it returns. How long calls took is counted as well.
 ///
 /// All calls are safe from several threads. A watch outlives the calls that it watches.
 #pragma once
@@ -75,7 +75,7 @@ class CallWatch {
   using Tell = std::function<void(const Stall&)>;
 
   /// `tell` is called from the watch's thread and from those that made the calls, one at a time. With `limit` 0
-  /// calls are timed, and nothing is told.
+  /// calls are timed, and nothing is reported.
   CallWatch(std::chrono::nanoseconds limit, Tell tell);
   ~CallWatch();
 

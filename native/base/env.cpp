@@ -337,9 +337,7 @@ Result<std::shared_ptr<File>> open_direct(Env& env, const File& file, const std:
   PEN_ASSIGN(const auto first, file.identity());
   PEN_ASSIGN(const auto second, direct->identity());
   if (first == second) return direct;
-  return make_error(Errc::mismatch,
-                    "{} leads to another file than a moment ago: it was removed or replaced, and nothing is written to "
-                    "what is there now",
+  return make_error(Errc::mismatch, "{} was removed or replaced a moment ago; nothing is written to the present file",
                     path);
 }
 

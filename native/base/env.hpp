@@ -21,7 +21,7 @@ namespace penstock {
 struct OpenOptions {
   enum class Mode { read, create_new, create_or_truncate, update };
   Mode mode = Mode::read;
-  /// Bypass the page cache where the file system can; `File::direct()` tells what came of it.
+  /// Bypass the page cache where the file system can; `File::direct()` returns the outcome.
   bool direct = false;
   /// An open folder, or -1. With one the last part of the path is looked up in it, whatever has become of the folder's
   /// own path since, and no link at its end is followed: the rest of the path is for messages.
@@ -78,7 +78,7 @@ class File {
     (void)size;
   }
   /// Where the next bytes from `offset` on lie that may have been written: what is between reads as zeros. The
-  /// size of the file where only holes follow; `offset` itself where the file system does not tell.
+  /// size of the file where only holes follow; `offset` itself if the file system does not report it.
   virtual std::uint64_t next_data(std::uint64_t offset) { return offset; }
   /// Whether what reserve() gave is kept for this file: a later write there cannot meet a full disk.
   virtual bool reserves() const = 0;
@@ -95,9 +95,9 @@ class File {
   /// It has another name now, since somebody moved it.
   virtual bool was_moved() const { return false; }
   virtual Result<FileIdentity> identity() const { return FileIdentity{}; }
-  /// Closes it now, and tells what the file system finds only then: some keep written bytes back until a file is
-  /// closed, NFS among them. No other call follows. Without it the file is closed when it is destroyed, and such an
-  /// error is lost.
+  /// Closes it now, and returns errors that the file system reports only then: some keep written bytes back until a
+  /// file is closed, NFS among them. No other call follows. Without it the file is closed when it is destroyed, and
+  /// such an error is lost.
   virtual Result<void> close() { return {}; }
   /// For calls that are made on this file's behalf elsewhere, HDF5's, to be watched as its own are.
   virtual Watching watching() const { return {}; }

@@ -126,8 +126,7 @@ Result<void> Fields::require(const std::string& name) {
 
 Result<void> Fields::refuse_others() const {
   for (const auto& [name, value] : object_->items())
-    if (!known_.contains(name))
-      return make_error(Errc::invalid_argument, "{} is not a field that is known here", path_of(name));
+    if (!known_.contains(name)) return make_error(Errc::invalid_argument, "{} is an unknown field", path_of(name));
   return {};
 }
 

@@ -16,7 +16,7 @@ namespace penstock {
 
 using Json = nlohmann::json;
 
-/// Parses text; an error tells where it stops being JSON.
+/// Parses text; an error names the position at which it is not JSON.
 Result<Json> parse_json(std::string_view text, std::string_view what);
 
 /// Enough of a value to recognise it by.

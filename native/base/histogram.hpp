@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-/// Nanoseconds from 0 to 2^63, in 2^sub_bits buckets an octave: 5 tell quantiles to within 3 %, 8 to within 0.4 %. Not
+/// Nanoseconds from 0 to 2^63, in 2^sub_bits buckets an octave: 5 give quantiles to within 3 %, 8 to within 0.4 %. Not
 /// synchronised.
 template <int sub_bits>
 class LogHistogram {

@@ -1,7 +1,7 @@
 /// Frames become due on an absolute schedule, whatever became of those before them.
 ///
 /// A detector does not wait: frame n is due at start + n / rate. A sender that was held up catches
-/// up without a pause, and every frame that was handed over late is counted with its lateness.
+/// up without a pause, and every frame that was handed over late is counted with its scheduling delay.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +46,7 @@ class Pacer {
   std::int64_t start_ns() const { return start_ns_; }
   std::int64_t due_ns(std::uint64_t frame) const;
 
-  /// Waits until the frame is due and books its lateness. `stopped()` is asked after each sleep;
+  /// Waits until the frame is due and records its scheduling delay. `stopped()` is asked after each sleep;
   /// returns false, and books nothing, once it says so.
   template <typename Stopped>
   bool wait_for(std::uint64_t frame, Stopped stopped) {

@@ -57,7 +57,7 @@ class BoundedQueue {
     return take(lock);
   }
 
-  /// Nothing after `wait`, or once closed and empty; `ended()` tells which.
+  /// Nothing after `wait`, or once closed and empty; `ended()` distinguishes them.
   template <typename Rep, typename Period>
   std::optional<T> pop_for(std::chrono::duration<Rep, Period> wait) {
     std::unique_lock lock(mutex_);
@@ -80,7 +80,7 @@ class BoundedQueue {
     return closed_;
   }
 
-  /// Closed and empty: nothing will ever come. A pop_for() that has waited in vain does not tell that, although the
+  /// Closed and empty: nothing will ever come. A pop_for() that has waited in vain does not imply that, although the
   /// queue is closed by now: the last items may have come between the two.
   bool ended() const {
     std::lock_guard lock(mutex_);

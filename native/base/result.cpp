@@ -1,8 +1,9 @@
 #include "base/result.hpp"
 
 #include <cerrno>
-#include <cstring>
 #include <variant>
+
+#include "base/errno_words.hpp"
 
 namespace penstock {
 
@@ -60,9 +61,47 @@ static Errc code_of_errno(int errnum) {
   }
 }
 
+std::string reason_of_errno(int errnum) {
+  switch (errnum) {
+    case ENOENT: return "it does not exist";
+    case EACCES: return "permission denied";
+    case EPERM: return "the operation is not permitted";
+    case EISDIR: return "it is a directory";
+    case ENOTDIR: return "a part of the path is not a directory";
+    case EEXIST: return "it exists already";
+    case ENOTEMPTY: return "the directory is not empty";
+    case ENOSPC: return "no space left on the storage";
+    case EDQUOT: return "the disk quota is exceeded";
+    case EROFS: return "the file system is read-only";
+    case EIO: return "the storage reports an input/output error";
+    case ESTALE: return "the file server no longer knows the file (stale handle)";
+    case ENAMETOOLONG: return "the name is too long";
+    case ELOOP: return "the path has too many symbolic links";
+    case EMFILE: return "this process has too many open files (ulimit -n)";
+    case ENFILE: return "this machine has too many open files";
+    case ENOMEM: return "this machine is out of memory";
+    case EAGAIN: return "the resource is temporarily unavailable";
+    case EBUSY: return "it is in use";
+    case EFBIG: return "the file would exceed the maximum file size (ulimit -f)";
+    case ENXIO:
+    case ENODEV: return "no such device";
+    case EINVAL: return "the file system or the kernel rejects the request";
+    case EOPNOTSUPP: return "the file system does not support the operation";
+    case ECONNREFUSED: return "connection refused: no program listens there";
+    case ECONNRESET:
+    case EPIPE: return "the other side closed the connection";
+    case EHOSTUNREACH: return "the host is unreachable";
+    case ENETUNREACH: return "the network is unreachable";
+    case ETIMEDOUT: return "the other side did not answer in time";
+    case EADDRINUSE: return "the address is in use by another program";
+    case EADDRNOTAVAIL: return "this machine does not have the address";
+    case EPROTONOSUPPORT: return "the protocol is not supported";
+    default: return fmt::format("the system reports error {}", errnum);
+  }
+}
+
 Error errno_error(int errnum, std::string_view what) {
-  char text[128];
-  return make_error(code_of_errno(errnum), "{}: {} (errno {})", what, strerror_r(errnum, text, sizeof text), errnum);
+  return make_error(code_of_errno(errnum), "{}: {}", what, reason_of_errno(errnum));
 }
 
 }  // namespace penstock

@@ -18,7 +18,7 @@
 
 namespace penstock {
 
-/// What kind of failure; banded by subsystem so that scripts can tell them apart.
+/// What kind of failure; banded by subsystem so that scripts can distinguish them.
 enum class Errc : int {
   // anywhere
   invalid_argument = 1,

@@ -34,7 +34,9 @@ Result<Addresses> resolve(const std::string& host, std::uint16_t port, bool pass
   const int failure = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (failure != 0)
     return make_error(Errc::not_found, "host \"{}\": {}; give an address or a name that resolves", host,
-                      ::gai_strerror(failure));
+                      failure == EAI_NONAME  ? "the name does not resolve"
+                      : failure == EAI_AGAIN ? "the name server does not answer"
+                                             : "the name cannot be looked up");
   return Addresses(found, &::freeaddrinfo);
 }
 
@@ -89,8 +91,8 @@ Result<Socket> connect_one(const addrinfo& address, const std::string& name, std
 
 Error bind_error(int errnum, const std::string& name) {
   if (errnum == EADDRNOTAVAIL)
-    return make_error(Errc::invalid_argument, "listen on {}: this machine has no such address; give one of its own",
-                      name);
+    return make_error(Errc::invalid_argument,
+                      "listen on {}: this machine does not have the address; give one of its addresses", name);
   if (errnum == EADDRINUSE)
     return make_error(Errc::refused,
                       "listen on {}: another program listens there, perhaps a second one of this kind; "

@@ -27,12 +27,12 @@ class Socket {
   /// Waits until `into` is full with `wait_all`, for the low-water mark (at first one byte) without. Fewer bytes than
   /// asked for: the peer has closed (0) or set_receive_timeout passed (`timed_out` if not one byte came).
   Result<std::size_t> receive(MutableBytes into, bool wait_all);
-  /// Others wake up, and receive() without `wait_all` returns, only for so many bytes (1: for any).
+  /// Others wake up, and receive() without `wait_all` returns, only after this many bytes (1: any).
   /// Never more than are still to come, or the wait has no end.
   void set_low_water(std::size_t bytes);
   /// What is there now; 0 if nothing is. `disconnected` once the peer has closed.
   Result<std::size_t> receive_now(MutableBytes into);
-  /// Sends some of `pieces` and tells how much; 0 where the send timeout passed.
+  /// Sends some of `pieces` and returns how much; 0 where the send timeout passed.
   Result<std::size_t> send_some(std::span<const iovec> pieces);
   Result<void> send_all(Bytes data);
   /// Waits for something to read; false after `wait`.
@@ -46,7 +46,7 @@ class Socket {
   void set_send_timeout(std::chrono::milliseconds timeout);
   /// No delay for small messages, keep-alive, and buffer sizes (0 leaves one as it is).
   void tune(int send_buffer_bytes, int receive_buffer_bytes);
-  /// Ends the connection where nothing that was sent is acknowledged for so long. Only for one over which little is
+  /// Ends the connection after this time without an acknowledgement of sent data. Only for one over which little is
   /// sent: a full receive buffer of the peer counts as well.
   void give_up_after(std::chrono::milliseconds silence);
   void shut_down_reading();

@@ -139,7 +139,7 @@ std::vector<std::uint64_t> frames_of_places(const std::vector<std::uint64_t>& wh
   }
   if (const auto nameless = std::count(named.begin(), named.end(), false); nameless > 0)
     findings.add({unfinished ? Level::warning : Level::error,
-                  "places of the scan hold pixels, and no frame names them",
+                  "points of the scan have pixels, but no frame names them",
                   places_path,
                   "a frame for each",
                   fmt::format("none for {}", nameless),
@@ -178,7 +178,7 @@ StateCounts compare_states(const std::vector<std::uint64_t>& whole, const std::v
     if (state == state_partial && partial != nullptr && !is_whole &&
         !std::binary_search(partial->begin(), partial->end(), frame))
       findings.add({level,
-                    "a frame is marked as partly received but nothing of it is there",
+                    "a frame is marked as partly received but has no data",
                     fmt::format("frame {}", frame),
                     "some of its chunks",
                     "none",
@@ -187,7 +187,7 @@ StateCounts compare_states(const std::vector<std::uint64_t>& whole, const std::v
     if (is_whole && state != state_received) not_marked(frame, fmt::format("state {}", state));
     if (!is_whole && state == state_received)
       findings.add({level,
-                    "a frame is marked as received but not there",
+                    "a frame is marked as received but missing",
                     fmt::format("frame {}", frame),
                     "its chunks",
                     "none or not all",
@@ -210,7 +210,7 @@ void compare_counts(const TreeDataset& column, const StateCounts& counts, std::u
     if (!said) {
       // Recorders before this state wrote no count of it.
       if (recorded && (state != state_partial || counts[state] > 0))
-        findings.add({Level::error, "a number of frames is not told", where, "a number", "none", {}});
+        findings.add({Level::error, "a number of frames is missing", where, "a number", "none", {}});
       continue;
     }
     // "missing" counts every frame that is not received, whatever became of it, also those behind the column's end.
@@ -228,7 +228,7 @@ void compare_counts(const TreeDataset& column, const StateCounts& counts, std::u
 /// What every recorder writes, and whose absence would keep a part of the check from being made.
 void require(const Tree& tree, const char* path, Findings& findings) {
   if (tree.find(path) == nullptr)
-    findings.add({Level::error, "a part that every recorded file has is not there", path, {}, {}, {}});
+    findings.add({Level::error, "a part that every recorded file has is missing", path, {}, {}, {}});
 }
 
 std::uint64_t add_missing(std::uint64_t frames, std::uint64_t there, const std::string& path, std::string remedy,
@@ -255,7 +255,7 @@ FrameCounts account_for_no_frames(const Tree& tree, const std::vector<const Subj
   counts.frames = frames;
   counts.missing =
       add_missing(frames, recoverable.value_or(0), path,
-                  "the index holds none; `penstock recover` finds those whose segments are in the file", findings);
+                  "the index has none; `penstock recover` finds those whose segments are in the file", findings);
   return counts;
 }
 

@@ -166,7 +166,7 @@ Result<void> Check::open() {
 void Check::look_at_superblock() {
   const auto found = read_superblock(*file_);
   if (!found.ok())
-    return add(Level::error, "the storage does not give the data back", plan_.file, {}, found.error().message());
+    return add(Level::error, "the storage cannot read the data", plan_.file, {}, found.error().message());
   superblock_ = *found;
   if (!superblock_)
     return add(Level::error, "not an HDF5 file", plan_.file, "HDF5's signature",
@@ -174,12 +174,11 @@ void Check::look_at_superblock() {
   unfinished_ = report_.unfinished = superblock_->open_for_writing;
   if (unfinished_)
     add(Level::warning, "the file is marked as open for writing", plan_.file, {}, {},
-        "it is being recorded, or was not closed: then `penstock recover` completes it");
+        "it is being recorded, or its recorder died: then `penstock recover` completes it");
   const auto end = superblock_->end_of_file;
   if (end != ~std::uint64_t{0} && end > file_bytes_)
     add(unfinished_ ? Level::warning : Level::error, "the file is shorter than it says", plan_.file,
-        fmt::format("{} bytes", end), fmt::format("{} bytes", file_bytes_),
-        "it was cut off: copy it again from its source");
+        fmt::format("{} bytes", end), fmt::format("{} bytes", file_bytes_), "copy it again from its source");
 }
 
 Result<void> Check::read_index() {
@@ -206,7 +205,7 @@ Result<void> Check::read_index() {
     tree_.failure = tree.error().message();
   if (!tree_.failure.empty())
     add(Level::error, "HDF5 cannot read the index", plan_.file, {}, tree_.failure,
-        "chunks whose checksums are right are whole all the same, and can be read from their segments");
+        "chunks with correct checksums are complete nevertheless, and can be read from their segments");
   for (const auto& part : tree_.unreadable)
     add(Level::error, "HDF5 cannot read a part of the file", part.path, {}, part.why);
   return {};
@@ -215,15 +214,15 @@ Result<void> Check::read_index() {
 void Check::find_file_id() {
   const auto* value = tree_.root_attribute(file_id_attribute);
   if (value == nullptr && tree_.root_attribute(format_attribute) != nullptr)
-    add(Level::error, "a part that every recorded file has is not there", fmt::format("/@{}", file_id_attribute));
+    add(Level::error, "a part that every recorded file has is missing", fmt::format("/@{}", file_id_attribute));
   if (value == nullptr) return;
   const auto* text = std::get_if<std::string>(value);
-  auto id = text == nullptr ? Result<FileId>(make_error(Errc::malformed, "it is not a text"))
+  auto id = text == nullptr ? Result<FileId>(make_error(Errc::malformed, "it is not text"))
                             : store::format::file_id_of(*text);
   if (id.ok())
     file_id_ = *id;
   else
-    add(Level::error, "the file's identity is damaged", fmt::format("/@{}", file_id_attribute), {},
+    add(Level::error, "the file's identity is corrupt", fmt::format("/@{}", file_id_attribute), {},
         id.error().message());
 }
 
@@ -233,10 +232,10 @@ void Check::make_subjects() {
     auto subject = make_subject(dataset, {plan_.plugins, plan_.plugin_folders}, why_not);
     const auto& path = dataset.info.paths.front();
     if (!why_not.empty() && subject)
-      add(Level::warning, "the chunks of a dataset cannot be decoded here, only their checksums count", path, {},
+      add(Level::warning, "the chunks of a dataset cannot be decoded here; only their checksums are verified", path, {},
           why_not);
     else if (!why_not.empty() && !is_master(tree_))
-      add(Level::info, "a dataset cannot be looked into", path, {}, why_not);
+      add(Level::info, "a dataset cannot be examined", path, {}, why_not);
     if (subject) subjects_.push_back(std::move(subject));
   }
 }
@@ -281,13 +280,13 @@ void Check::find_reference() {
   const auto& spec = (*reference)->frame_spec();
   if (spec.shape != std::vector<std::uint64_t>{subject->rows, subject->columns}) {
     subject->compared = false;
-    return add(Level::error, "the frames have another shape than what they are compared with", subject->path,
+    return add(Level::error, "the frames differ in shape from the reference", subject->path,
                fmt::format("{} × {}", spec.shape[0], spec.shape[1]),
                fmt::format("{} × {}", subject->rows, subject->columns));
   }
   if (spec.type != *subject->info().type)
-    add(Level::info, "the frames have another type than what they are compared with", subject->path,
-        std::string(name(spec.type)), std::string(name(*subject->info().type)));
+    add(Level::info, "the frames differ in type from the reference", subject->path, std::string(name(spec.type)),
+        std::string(name(*subject->info().type)));
   reference_ = shifted(std::move(*reference), first_frame_);
 }
 
@@ -335,7 +334,7 @@ void Check::scan_segments(Verifier& verifier) {
   while (scanner.ok()) {
     const auto header = scanner->next();
     if (!header.ok()) {
-      add(Level::error, "the storage does not give the data back", plan_.file, {}, header.error().message(),
+      add(Level::error, "the storage cannot read the data", plan_.file, {}, header.error().message(),
           "check the storage");
       break;
     }
@@ -354,9 +353,9 @@ void Check::scan_segments(Verifier& verifier) {
 void Check::take_description(const SegmentHeader& header, Verifier& verifier) {
   const auto text = store::read_description(*file_, header);
   const auto where = fmt::format("offset {}", header.address);
-  if (!text.ok()) return add(Level::error, "the description segment is damaged", where, {}, text.error().message());
+  if (!text.ok()) return add(Level::error, "the description segment is corrupt", where, {}, text.error().message());
   auto parsed = store::format::parse_description(*text);
-  if (!parsed.ok()) return add(Level::error, "the description segment is damaged", where, {}, parsed.error().message());
+  if (!parsed.ok()) return add(Level::error, "the description segment is corrupt", where, {}, parsed.error().message());
   if (described_) return;
   verifier.drain();
   described_ = true;
@@ -386,7 +385,7 @@ void Check::take_description(const SegmentHeader& header, Verifier& verifier) {
     if (found != nullptr) take_records_of(*found);
     if (found == nullptr && !members_ && has_no_rows(node.path)) channel_without_rows_ = node.path;
     if (found == nullptr && tree_.failure.empty() && tree_.find(node.path) == nullptr)
-      add(Level::error, "a dataset that the description names is not in the file", node.path);
+      add(Level::error, "a dataset of the description is missing from the file", node.path);
     if (node.assembled && tree_.failure.empty()) check_assembled(node);
     by_record_.push_back(found);
   }
@@ -402,13 +401,13 @@ bool Check::has_no_rows(const std::string& path) const {
 void Check::check_assembled(const store::ChunkedNode& node) {
   const auto& path = node.assembled->path;
   const auto* dataset = tree_.find(path);
-  if (dataset == nullptr) return add(Level::error, "a dataset that the description names is not in the file", path);
+  if (dataset == nullptr) return add(Level::error, "a dataset of the description is missing from the file", path);
   const auto expected = node.assembled->frame_shape(node.frame_shape);
   const auto& info = dataset->info;
   const bool same_frames =
       info.shape.size() > expected.size() && std::equal(expected.rbegin(), expected.rend(), info.shape.rbegin());
   if (info.source != node.path || !same_frames)
-    add(Level::error, "a dataset is not what the description says", path,
+    add(Level::error, "a dataset differs from the description", path,
         fmt::format("frames of {} × {} out of {}", expected[0], expected[1], node.path),
         fmt::format("[{}] out of {}", fmt::join(info.shape, ", "), info.source.empty() ? "elsewhere" : info.source));
 }
@@ -421,7 +420,7 @@ void Check::take_records_of(Subject& subject) {
 
 void Check::judge_scan(const store::SegmentScanner& scanner) {
   for (const auto& damaged : scanner.damaged())
-    add(Level::error, "a segment's header is damaged", fmt::format("offset {}", damaged.address), {}, damaged.why);
+    add(Level::error, "a segment's header is corrupt", fmt::format("offset {}", damaged.address), {}, damaged.why);
   if (scanner.foreign_count() > 0)
     add(Level::info, "segments of another file lie in this one", plan_.file, {},
         fmt::format("{}", scanner.foreign_count()), "left over on the storage; they do no harm");
@@ -435,7 +434,7 @@ void Check::judge_scan(const store::SegmentScanner& scanner) {
 /// HDF5's structures can be copied from a recording, its segments only byte for byte.
 void Check::report_no_checksums() {
   add(Level::warning, std::string(no_checksums), plan_.file, {}, {},
-      "Penstock did not write it, or another program copied it: check the recorded file, or compare the pixels with "
+      "Penstock did not write it, or another program copied it: check the original, or compare the pixels with "
       "`--against`");
 }
 
@@ -450,7 +449,7 @@ void Check::verify_members() {
     check.set_member(member.first_frame);
     const auto report = check.run();
     if (report.complete && !report.ok() && holds_no_frames(env_, member.path))
-      add(Level::warning, std::string(half_made_member), member.name, {}, {}, "it holds no frame: nothing is lost");
+      add(Level::warning, std::string(half_made_member), member.name, {}, {}, "it has no frames: nothing is lost");
     else
       take_over(member, check, report);
   }
@@ -500,7 +499,7 @@ std::vector<ChunkTask> Check::tasks_without_records() {
       tasks.push_back({subject.get(), chunk.number, chunk.address, chunk.size, chunk.filter_mask, std::nullopt, true});
       if (subject->has_records)
         add(Level::error, "an indexed chunk is in no segment", subject->where(chunk.number, chunk.address),
-            "a record in a segment", "none", "its checksum is lost with the record");
+            "a record in a segment", "none", "its record, with its checksum, is lost");
     }
   }
   std::sort(tasks.begin(), tasks.end(), [](const auto& a, const auto& b) { return a.address < b.address; });

@@ -2,7 +2,7 @@
 ///
 /// Integrity: every chunk's checksum, and the index against the segments. Completeness: every frame
 /// accounted for. On request, every pixel against what was sent. A file of others is read as far as
-/// it can be: there are no checksums in it, so every chunk is expanded. Nothing in a file makes a
+/// it can be: it has no checksums, so every chunk is expanded. Nothing in a file makes a
 /// check fail as such: what is wrong with it becomes a finding.
 #pragma once
 

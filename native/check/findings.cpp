@@ -52,7 +52,7 @@ std::vector<Finding> Findings::list() const {
   for (const auto* kind : kinds) {
     all.insert(all.end(), kind->kept.begin(), kind->kept.end());
     if (const auto more = kind->count - kind->kept.size(); more > 0)
-      all.push_back({kind->level, kind->kept.front().what, fmt::format("{} more places", more), {}, {}, {}});
+      all.push_back({kind->level, kind->kept.front().what, fmt::format("{} more", more), {}, {}, {}});
   }
   return all;
 }

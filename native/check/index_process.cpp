@@ -81,7 +81,7 @@ class PipeVisitor final : public store::TreeVisitor {
   try {
     if (const auto read = store::read_tree(env, path, options, visitor); !read.ok()) visitor.failed(read.error());
   } catch (const std::bad_alloc&) {
-    visitor.failed(make_error(Errc::out_of_memory, "there is not memory enough to read it"));
+    visitor.failed(make_error(Errc::out_of_memory, "not enough memory to read it"));
   } catch (const std::exception& error) {
     visitor.failed(make_error(Errc::hdf5, "{}", error.what()));
   }
@@ -243,12 +243,12 @@ Result<Tree> receive_from(Child child, const IndexProcessOptions& options) {
     tree.undecided = tree.undecided || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
   }
   if (end == End::stalled)
-    tree.failure = fmt::format("HDF5 said nothing for {} s and was ended", options.stall.count() / 1000);
+    tree.failure = fmt::format("HDF5 did not respond for {} s and was ended", options.stall.count() / 1000);
   if (end == End::idle) {
-    tree.failure = fmt::format("the storage gave nothing for {} s", options.stall.count() / 1000);
+    tree.failure = fmt::format("the storage did not respond for {} s", options.stall.count() / 1000);
     tree.undecided = true;
   }
-  if (end == End::garbled) tree.failure = "the reading process told nonsense and was ended";
+  if (end == End::garbled) tree.failure = "the reading process sent invalid output and was ended";
   return tree;
 }
 
@@ -310,7 +310,7 @@ Result<TreeReading> TreeReading::begin(Env& env, const std::string& path, IndexP
   } catch (const std::system_error& error) {
     running->given_up = true;
     (void)receive_from(started, options);
-    return make_error(Errc::out_of_memory, "a thread beside the reading process: {}", error.what());
+    return make_error(Errc::out_of_memory, "a thread for the reading process: {}", error.what());
   }
   return reading;
 }

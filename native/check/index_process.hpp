@@ -1,7 +1,7 @@
 /// Reads a file's HDF5 tree in a process of its own.
 ///
 /// HDF5 may crash, hang or ask for absurd memory when the metadata of a file is damaged. Here that
-/// ends a child process, and what the child had told by then is kept.
+/// ends a child process, and what the child had reported by then is kept.
 #pragma once
 
 #include <chrono>
@@ -51,7 +51,7 @@ struct Tree {
 
 struct IndexProcessOptions {
   store::ReadTreeOptions read;
-  /// The child is ended when it has said nothing for so long.
+  /// The child is ended after this many seconds without progress.
   std::chrono::milliseconds stall{120'000};
   std::function<bool()> cancelled;
 };

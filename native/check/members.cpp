@@ -81,8 +81,8 @@ std::vector<MemberFile> find_members(const std::string& path, const Tree& tree, 
   std::erase_if(found, [&](const auto& file) { return !file.listed && !(is_own && is_own(file)); });
   for (const auto& name : *names)
     if (std::none_of(found.begin(), found.end(), [&](const auto& file) { return file.name == name; }))
-      findings.add({Level::error, std::string(member_is_gone), name, "a file beside " + path, "none",
-                    "its frames read as the fill value; put it into the same folder"});
+      findings.add({Level::error, std::string(member_is_gone), name, "a file next to " + path, "none",
+                    "its frames read as the fill value; copy it into the same folder"});
   return found;
 }
 
@@ -90,8 +90,8 @@ void compare_series(const Tree& master, const Tree& member, const std::string& n
   const auto* expected = value_at<std::string>(master, series_path);
   const auto* actual = value_at<std::string>(member, series_path);
   if (expected == nullptr || actual == nullptr || *expected == *actual) return;
-  findings.add({Level::error, "a file is of another series", name, *expected, *actual,
-                "it has the name of one of this series' files; put the right one in its place"});
+  findings.add({Level::error, "a file belongs to another series", name, *expected, *actual,
+                "it has the name of one of this series' files; replace it by the right one"});
 }
 
 std::unique_ptr<Reference> shifted(std::unique_ptr<Reference> reference, std::uint64_t first) {

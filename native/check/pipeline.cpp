@@ -80,7 +80,7 @@ Result<Pipeline> Pipeline::of(const std::vector<FilterSpec>& filters, std::size_
     } else {
       if (++encodings > 1) return make_error(Errc::unsupported, "more than one compression");
       if (!plugins.used)
-        return make_error(Errc::unsupported, "filter {} needs a plug-in, and the check is to use none", filter.id);
+        return make_error(Errc::unsupported, "filter {} requires a plug-in, which --no-plugins excludes", filter.id);
       PEN_ASSIGN(pipeline.plugin_,
                  store::FilterPlugin::load({.id = filter.id, .name = {}, .folders = plugins.folders}));
       pipeline.plugin_filter_ = filter;

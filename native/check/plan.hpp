@@ -27,7 +27,7 @@ struct CheckPlan {
   /// Only count the frames that the segments of an unfinished file hold, by their records: reads no frame and no index.
   bool count_only = false;
   bool decode = true;                       ///< expand every chunk, also where nothing is compared
-  double index_timeout_s = 120;             ///< HDF5 is ended when it has said nothing for so long
+  double index_timeout_s = 120;             ///< HDF5 is ended after this many seconds without progress
   std::vector<std::string> plugin_folders;  ///< of HDF5 filters, before those of HDF5 itself
   bool plugins = true;                      ///< whether filter plug-ins may run in the check's process
   std::string log_level = "info";

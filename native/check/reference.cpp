@@ -64,7 +64,7 @@ Result<std::unique_ptr<Reference>> reference_from_npy(Env& env, const std::strin
   PEN_ASSIGN(const auto bytes, header.array.bytes(array_bytes_max), "{}", path);
   PEN_ASSIGN(const auto size, file->size());
   if (size < header.data_offset + bytes)
-    return make_error(Errc::truncated, "{} has {} bytes of the {} that its header announces", path, size,
+    return make_error(Errc::truncated, "{} has only {} of the {} bytes that its header announces", path, size,
                       header.data_offset + bytes);
   auto shape = header.array.shape;
   if (shape.size() == 2) shape.insert(shape.begin(), 1);
@@ -85,12 +85,12 @@ Result<std::string> recorded_simulation(const Tree& tree) {
   const auto* dataset = tree.find(user_data_path);
   const auto* text = dataset != nullptr && dataset->value ? std::get_if<std::string>(&*dataset->value) : nullptr;
   if (text == nullptr)
-    return make_error(Errc::not_found, "the file has no {}, so it does not say how its frames were made",
+    return make_error(Errc::not_found, "the file has no {}, which describes how its frames were simulated",
                       user_data_path);
   const auto document = nlohmann::json::parse(*text, nullptr, false);
   const auto pointer = nlohmann::json::json_pointer("/penstock/simulation");
   if (!document.is_object() || !document.contains(pointer))
-    return make_error(Errc::not_found, "{} holds no simulation: the frames were not simulated", user_data_path);
+    return make_error(Errc::not_found, "{} has no simulation: the frames were not simulated", user_data_path);
   return document.at(pointer).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -1,4 +1,4 @@
-/// The places that frames have in a scan, as the file's column tells them.
+/// Points of frames in a scan, from the file's column.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace penstock::check {
 constexpr const char* places_path = "/entry/penstock/place";
 constexpr std::uint64_t no_place = ~std::uint64_t{0};
 
-/// By frame; `no_place` where a frame did not come. Nothing where the file's frames are no scan.
+/// By frame; `no_place` for missing frames. Returns nullopt if the file's frames are not a scan.
 std::optional<std::vector<std::uint64_t>> places_of(const Tree& tree);
 
 /// By place, of `count` places.

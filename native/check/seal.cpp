@@ -27,7 +27,7 @@ class OutsideChunks {
     for (const auto& node : sealed_.description.values) total += node.place ? node.place->bytes : 0;
     compare_small_values();
     if (total == 0) return;
-    progress_.start("verifying what is outside the chunks", total);
+    progress_.start("verifying bytes outside the chunks", total);
     for (const auto& stretch : stretches) {
       if (cancelled_()) return;
       if (const auto crc = checksum(stretch)) judge(stretch, *crc);
@@ -51,31 +51,30 @@ class OutsideChunks {
     if (sealed_.unfinished || !sealed_.description.sealed) return {};
     if (!sealed_.seal && sealed_.file_bytes > sealed_.structures_end) {
       findings_.add(
-          {Level::error, "the file's seal is damaged", sealed_.path, "a seal at its end",
-           fmt::format("{} bytes without one behind HDF5's structures", sealed_.file_bytes - sealed_.structures_end),
-           "cannot check for damage outside the frames; if its recorder was killed while it closed the file, "
-           "`penstock recover` completes it"});
+          {Level::error, "the file's seal is corrupt", sealed_.path, "a seal at its end",
+           fmt::format("{} bytes after HDF5's structures without a seal", sealed_.file_bytes - sealed_.structures_end),
+           "damage outside the frames cannot be detected; if its recorder was killed while closing the file, `penstock "
+           "recover` completes it"});
       return {};
     }
     if (!sealed_.seal) {
       changed_ = true;
-      findings_.add(
-          {Level::warning, "the file was changed since it was closed", sealed_.path, "a seal at its end", "none",
-           "another program opened it for writing, or its end was cut off: damage outside the frames looks like a "
-           "change made on purpose. `penstock recover` seals it as it is now"});
+      findings_.add({Level::warning, "the file was changed since it was closed", sealed_.path, "a seal at its end",
+                     "none",
+                     "another program opened it for writing, or it was truncated: damage outside the frames cannot be "
+                     "distinguished from intended changes. `penstock recover` seals it in its present state"});
       return {};
     }
     const auto end = sealed_.seal->address + sealed_.seal->segment_bytes;
     if (end != sealed_.file_bytes) {
       changed_ = true;
       findings_.add({Level::warning, "the file was changed since it was closed", sealed_.path,
-                     fmt::format("{} bytes", end), fmt::format("{} bytes", sealed_.file_bytes),
-                     "something was added behind its end"});
+                     fmt::format("{} bytes", end), fmt::format("{} bytes", sealed_.file_bytes), "data was appended"});
     }
     auto stretches = store::read_stretches(sealed_.file, *sealed_.seal);
     if (stretches.ok()) return std::move(*stretches);
     findings_.add({Level::error,
-                   "the file's seal is damaged",
+                   "the file's seal is corrupt",
                    fmt::format("offset {}", sealed_.seal->address),
                    {},
                    stretches.error().message(),
@@ -90,13 +89,12 @@ class OutsideChunks {
       window_.resize(std::min(read_bytes, stretch.end() - at));
       const auto count = sealed_.file.read_at(window_, at);
       if (!count.ok() || *count < window_.size()) {
-        findings_.add(
-            {Level::error,
-             count.ok() ? "the file ends before what it should hold" : "the storage does not give the data back",
-             fmt::format("offset {}", at),
-             {},
-             count.ok() ? fmt::format("{} bytes", sealed_.file_bytes) : count.error().message(),
-             count.ok() ? "it was cut off: copy it again from its source" : "check the storage"});
+        findings_.add({Level::error,
+                       count.ok() ? "the file is truncated" : "the storage cannot read the data",
+                       fmt::format("offset {}", at),
+                       {},
+                       count.ok() ? fmt::format("{} bytes", sealed_.file_bytes) : count.error().message(),
+                       count.ok() ? "copy it again from its source" : "check the storage"});
         return std::nullopt;
       }
       crc = crc32c(window_, crc);
@@ -109,12 +107,12 @@ class OutsideChunks {
   void judge(const Stretch& stretch, std::uint32_t crc) {
     if (crc == stretch.crc) return;
     findings_.add({changed_ ? Level::warning : Level::error,
-                   changed_ ? "a part of the file is not as it was when the file was closed"
-                            : "a part of the file outside the frames is damaged",
+                   changed_ ? "a part of the file changed after the file was closed"
+                            : "a part of the file outside the frames is corrupt",
                    what_lies_in(stretch), fmt::format("CRC-32C {:08x}", stretch.crc),
                    fmt::format("CRC-32C {:08x}", crc),
-                   "the stored bytes changed after the file was closed: take the file from a copy, or its structures "
-                   "from its description with `penstock recover --rebuild`"});
+                   "the stored bytes changed after the file was closed: restore the file from a copy, or rebuild its "
+                   "structures with `penstock recover --rebuild`"});
   }
 
   /// Datasets whose data lie in it; otherwise, or beside them, what describes the file.
@@ -146,11 +144,10 @@ class OutsideChunks {
     if (!node.place || cancelled_()) return;
     const auto crc = checksum({node.place->address, node.place->bytes, node.place->crc});
     if (!crc || *crc == node.place->crc) return;
-    findings_.add(
-        {Level::error, "a value's checksum is wrong", node.path, fmt::format("CRC-32C {:08x}", node.place->crc),
-         fmt::format("CRC-32C {:08x}", *crc),
-         "the stored bytes changed after they were recorded: take it from a copy. A corrected mask belongs in "
-         "a dataset of its own"});
+    findings_.add({Level::error, "a value's checksum is wrong", node.path,
+                   fmt::format("CRC-32C {:08x}", node.place->crc), fmt::format("CRC-32C {:08x}", *crc),
+                   "the stored bytes changed after they were recorded: restore it from a copy. Store a corrected mask "
+                   "in a separate dataset"});
   }
 
   void compare_small(const std::string& path, Bytes expected, const store::DatasetInfo& info) {
@@ -164,11 +161,10 @@ class OutsideChunks {
     const auto differs = std::mismatch(expected.begin(), expected.end(), window_.begin());
     if (differs.first == expected.end()) return;
     const auto at = differs.first - expected.begin();
-    findings_.add(
-        {Level::error, "a value is not the recorded one", path, "the bytes in the description",
-         fmt::format("byte {} differs, at offset {}", at, info.address + static_cast<std::uint64_t>(at)),
-         "the stored bytes changed after they were recorded: take it from a copy. A corrected mask belongs in "
-         "a dataset of its own"});
+    findings_.add({Level::error, "a value differs from the recorded one", path, "the bytes in the description",
+                   fmt::format("byte {} differs, at offset {}", at, info.address + static_cast<std::uint64_t>(at)),
+                   "the stored bytes changed after they were recorded: restore it from a copy. Store a corrected mask "
+                   "in a separate dataset"});
   }
 
   const SealedFile& sealed_;

@@ -27,7 +27,7 @@ struct SealedFile {
 };
 
 /// What is damaged becomes an error. A file that was closed with a seal and has none any more was changed on purpose,
-/// for all that can be told, if it ends where HDF5 ends it: that is a warning. Memory: the seal, and a read of a
+/// as far as can be determined, if it ends where HDF5 ends it: that is a warning. Memory: the seal, and a read of a
 /// megabyte.
 void verify_outside_chunks(const SealedFile& sealed, Findings& findings, Progress& progress,
                            const std::function<bool()>& cancelled);

@@ -78,8 +78,8 @@ std::unique_ptr<Subject> make_subject(const TreeDataset& dataset, const Plugins&
   const auto& info = dataset.info;
   const bool chunked = info.storage == store::StorageKind::chunked;
   if (info.storage == store::StorageKind::virtual_sources && info.source.empty())
-    why_not = "its data lie in other files (virtual dataset)";
-  if (info.storage == store::StorageKind::external) why_not = "its data lie in other files (external storage)";
+    why_not = "its data are in other files (virtual dataset)";
+  if (info.storage == store::StorageKind::external) why_not = "its data are in other files (external storage)";
   if (!chunked && (info.storage != store::StorageKind::contiguous || info.shape.size() < 2)) return nullptr;
   auto subject = std::make_unique<Subject>();
   subject->tree = &dataset;
@@ -113,7 +113,8 @@ Result<void> prepare_comparison(Subject& subject) {
   if (shape.size() != 2 && shape.size() != 3 && !scanned)
     return make_error(Errc::unsupported, "{} has {} dimensions; frames are compared in 2 or 3, or one by one in a scan",
                       subject.path, shape.size());
-  if (!subject.info().type) return make_error(Errc::unsupported, "{} holds no little-endian numbers", subject.path);
+  if (!subject.info().type)
+    return make_error(Errc::unsupported, "{} does not hold little-endian numbers", subject.path);
   if (!subject.pipeline) return make_error(Errc::unsupported, "{} cannot be decoded here", subject.path);
   if (subject.frame_dimensions > 2)
     return make_error(Errc::unsupported, "{} has frames of {} dimensions; those of 2 are compared", subject.path,

@@ -42,7 +42,7 @@ struct Subject {
   std::unique_ptr<std::atomic<std::uint8_t>[]> frame_marks;
 
   const store::DatasetInfo& info() const { return tree->info; }
-  /// Dimensions in front of the frame's: 1, or the axes of a scan. None where there is no third dimension.
+  /// Dimensions in front of the frame's: 1, or the axes of a scan. None without a third dimension.
   std::size_t leading() const;
   /// Chunks that a frame lies in, where there are dimensions in front of its own …
   std::uint64_t chunks_a_frame() const;

@@ -1,4 +1,4 @@
-/// The few fields of HDF5's superblock that tell how a file was left, read without HDF5.
+/// The few fields of HDF5's superblock that show how a file was left, read without HDF5.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct Superblock {
   unsigned version = 0;
   bool open_for_writing = false;                  ///< marked so; also after a crash
   bool swmr = false;                              ///< readers may open it all the same
-  std::uint64_t end_of_file = ~std::uint64_t{0};  ///< as it says; all ones where it does not tell
+  std::uint64_t end_of_file = ~std::uint64_t{0};  ///< as recorded; all ones if unknown
 };
 
 /// Nothing where the file has no HDF5 signature. Does not verify the superblock's own checksum.

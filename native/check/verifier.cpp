@@ -79,7 +79,7 @@ void Verifier::verify_segment(const SegmentHeader& segment, Memory& memory) {
   const auto records = store::read_records(file_, segment);
   if (!records.ok()) {
     findings_.add({Level::error,
-                   "a segment's records are damaged",
+                   "a segment's records are corrupt",
                    fmt::format("offset {}", segment.address),
                    {},
                    records.error().message(),
@@ -154,7 +154,7 @@ void Verifier::verify_chunks(std::span<const ChunkTask> tasks, Memory& memory) {
       else
         findings_.add({Level::error, "a chunk lies beyond the end of the file", where(first),
                        fmt::format("{} bytes", first.size), fmt::format("a file of {} bytes", file_bytes_),
-                       "the file was cut off: copy it again from its source"});
+                       "the file is truncated: copy it again from its source"});
       tasks = tasks.subspan(1);
       continue;
     }
@@ -177,7 +177,7 @@ void Verifier::verify_chunks(std::span<const ChunkTask> tasks, Memory& memory) {
     const auto read = file_.read_at(memory.window, first.address);
     if (!read.ok() || *read != memory.window.size()) {
       findings_.add({Level::error,
-                     "the storage does not give the data back",
+                     "the storage cannot read the data",
                      where(first),
                      {},
                      read.ok() ? "the file became shorter" : read.error().message(),
@@ -200,7 +200,7 @@ void Verifier::verify_large_chunk(const ChunkTask& task, Memory& memory) {
     const auto read = file_.read_at(piece, task.address + done);
     if (!read.ok() || *read != count) {
       findings_.add({Level::error,
-                     "the storage does not give the data back",
+                     "the storage cannot read the data",
                      where(task),
                      {},
                      read.ok() ? "the file became shorter" : read.error().message(),
@@ -214,7 +214,7 @@ void Verifier::verify_large_chunk(const ChunkTask& task, Memory& memory) {
   if (!check_checksum(task, crc)) return;
   count(task);
   findings_.add({Level::info,
-                 "a chunk is too large to be expanded here",
+                 "a chunk is too large to be decompressed here",
                  where(task),
                  fmt::format("at most {} bytes", options_.chunk_bytes_max),
                  fmt::format("{} bytes", task.size),
@@ -225,7 +225,7 @@ void Verifier::verify_large_chunk(const ChunkTask& task, Memory& memory) {
 /// write failed: nobody was told that it is safe, and no reader sees it.
 void Verifier::report_unindexed(const ChunkTask& task, bool whole) {
   if (!whole) {
-    findings_.add({Level::warning, "a chunk was not wholly written", where(task), "the checksum of its record",
+    findings_.add({Level::warning, "a chunk was not completely written", where(task), "the checksum of its record",
                    "another", "its frame is missing: readers see the fill value"});
     return;
   }
@@ -235,13 +235,13 @@ void Verifier::report_unindexed(const ChunkTask& task, bool whole) {
                  beyond ? "a chunk in a segment lies beyond the dataset's extent"
                         : "a chunk in a segment is missing from the index",
                  where(task), "an index entry", "none",
-                 "its bytes are whole, and readers do not see them: `penstock recover` enters it"});
+                 "its bytes are complete, but readers do not see them: `penstock recover` adds it to the index"});
 }
 
 /// Of a chunk of which the index names another copy: the storage did not take this one, and it came again.
 void Verifier::report_superseded(const ChunkTask& task) {
-  findings_.add({Level::info, "a copy of a chunk was not wholly written", where(task), "the checksum of its record",
-                 "another", "it does no harm: readers see another copy"});
+  findings_.add({Level::info, "a copy of a chunk was not completely written", where(task), "the checksum of its record",
+                 "another", "harmless: readers see another copy"});
 }
 
 bool Verifier::check_checksum(const ChunkTask& task, std::uint32_t crc) {
@@ -254,7 +254,7 @@ bool Verifier::check_checksum(const ChunkTask& task, std::uint32_t crc) {
   }
   findings_.add({Level::error, "a chunk's checksum is wrong", where(task), fmt::format("CRC-32C {:08x}", *task.crc),
                  fmt::format("CRC-32C {:08x}", crc),
-                 "the stored bytes changed after they were written: take this chunk from a copy"});
+                 "the stored bytes changed after they were written: restore this chunk from a copy"});
   return false;
 }
 
@@ -274,16 +274,16 @@ void Verifier::verify_chunk(const ChunkTask& task, Bytes stored, Memory& memory)
   if (!options_.decode || subject == nullptr || !subject->pipeline) return;
   if (subject->pipeline->uses_plugin() && !task.crc) {
     findings_.add({Level::info,
-                   "a chunk without a checksum is not given to a filter plug-in",
+                   "a chunk without a checksum is not decompressed by a filter plug-in",
                    where(task),
                    {},
                    {},
-                   "a plug-in may crash on damaged data; read the file with HDF5 instead"});
+                   "a plug-in may crash on corrupt data; read the file with HDF5 instead"});
     return;
   }
   if (subject->chunk_raw_bytes > options_.chunk_bytes_max) {
     findings_.add({Level::info,
-                   "a chunk is too large to be expanded here",
+                   "a chunk is too large to be decompressed here",
                    where(task),
                    fmt::format("at most {} bytes", options_.chunk_bytes_max),
                    fmt::format("{} bytes", subject->chunk_raw_bytes),
@@ -293,7 +293,7 @@ void Verifier::verify_chunk(const ChunkTask& task, Bytes stored, Memory& memory)
   const auto raw = subject->pipeline->expand(stored, task.filter_mask, subject->chunk_raw_bytes, memory.pipeline);
   if (!raw.ok()) {
     findings_.add({Level::error,
-                   "a chunk does not expand",
+                   "a chunk cannot be decompressed",
                    where(task),
                    fmt::format("{} bytes", subject->chunk_raw_bytes),
                    raw.error().message(),
@@ -308,7 +308,7 @@ void Verifier::compare_chunk(const ChunkTask& task, Bytes raw, Memory& memory) {
                                                memory.compare, findings_);
   if (!compared.ok())
     findings_.add(
-        {Level::error, "a frame to compare with cannot be had", where(task), {}, compared.error().message(), {}});
+        {Level::error, "a reference frame is not available", where(task), {}, compared.error().message(), {}});
 }
 
 std::string Verifier::where(const ChunkTask& task) const {

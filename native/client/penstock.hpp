@@ -104,7 +104,7 @@ class Map {
   Map& set_array(const std::string& key, const std::vector<std::uint64_t>& shape, View<T> elements) {
     std::uint64_t count = 1;
     for (const auto size : shape) count *= size;
-    if (count != elements.size()) throw Error(PENSTOCK_INVALID, key + ": the shape has another number of elements");
+    if (count != elements.size()) throw Error(PENSTOCK_INVALID, key + ": the shape has a different number of elements");
     return done(key,
                 penstock_map_array(map_.get(), key.c_str(), type_of<T>(), shape.data(), shape.size(), elements.data()));
   }
@@ -118,7 +118,7 @@ class Map {
   Map& done(const std::string& key, int status) {
     if (status == PENSTOCK_NO_MEMORY) throw std::bad_alloc();
     if (status != PENSTOCK_OK)
-      throw Error(status, "metadata \"" + key + "\": it is there already, or the value is none");
+      throw Error(status, "metadata \"" + key + "\": it exists already, or the value is missing");
     return *this;
   }
   std::unique_ptr<penstock_map, Free> map_;
@@ -294,7 +294,7 @@ class Series {
   }
   template <typename T>
   void check_type() const {
-    if (type_of<T>() != type_) throw Error(PENSTOCK_INVALID, "the image's pixels are of another type than the series'");
+    if (type_of<T>() != type_) throw Error(PENSTOCK_INVALID, "the image's pixel type differs from that of the series");
   }
 
   std::unique_ptr<penstock_series, Free> series_;

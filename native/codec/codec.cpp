@@ -73,11 +73,12 @@ Result<std::size_t> encode(const CodecSpec& spec, Bytes raw, std::size_t element
                            CodecScratch& scratch) {
   PEN_ASSIGN(const CodecSpec settled, resolved(spec, element_bytes));
   if (element_bytes == 0 || raw.size() % element_bytes != 0)
-    return make_error(Errc::invalid_argument, "{} bytes are no whole number of elements of {} bytes", raw.size(),
+    return make_error(Errc::invalid_argument, "{} bytes is not a multiple of the element size ({} bytes)", raw.size(),
                       element_bytes);
   const std::size_t bound = encoded_bound(settled, raw.size(), element_bytes);
   if (into.size() < bound)
-    return make_error(Errc::invalid_argument, "{} bytes of room, encoding {} bytes as {} may need {}", into.size(),
+    return make_error(Errc::invalid_argument,
+                      "buffer of {} bytes is too small: encoding {} bytes as {} may need {} bytes", into.size(),
                       raw.size(), name(spec.encoding), bound);
   switch (spec.encoding) {
     case Encoding::none:

@@ -43,8 +43,9 @@ Result<BlockPlan> read_bitshuffle_header(Bytes encoded, std::size_t element_byte
   // The filter takes 0 as its default, and so do files of writers that leave the field empty.
   const std::uint64_t block_bytes = header.block_bytes == 0 ? default_block_bytes(element_bytes) : header.block_bytes;
   if (block_bytes % (8 * element_bytes) != 0)
-    return make_error(Errc::corrupt, "chunk header's block size of {} bytes is no multiple of 8 elements of {} bytes",
-                      block_bytes, element_bytes);
+    return make_error(Errc::corrupt,
+                      "chunk header's block size of {} bytes is not a multiple of 8 elements of {} bytes", block_bytes,
+                      element_bytes);
   return bitshuffle_plan(raw_bytes, block_bytes, element_bytes);
 }
 
@@ -61,8 +62,8 @@ Result<Bytes> BlockReader::next() {
     return make_error(Errc::truncated, "chunk ends before the length of block {} of {}", block_, plan_.blocks());
   const std::size_t length = load_be<std::uint32_t>(encoded_.data() + at_);
   if (length == 0 || length > left - length_bytes)
-    return make_error(Errc::corrupt, "block {} of {} claims {} bytes, {} are left", block_, plan_.blocks(), length,
-                      left - length_bytes);
+    return make_error(Errc::corrupt, "block {} of {} claims {} bytes, but only {} remain", block_, plan_.blocks(),
+                      length, left - length_bytes);
   const Bytes block = encoded_.subspan(at_ + length_bytes, length);
   at_ += length_bytes + length;
   ++block_;

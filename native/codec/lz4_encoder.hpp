@@ -25,9 +25,9 @@ constexpr std::size_t stretch_bytes = 64;
 // So many bytes of a stretch equal to the one before, at most, make it noise: with eight independent
 // bits a byte, a match of four bytes is then to be expected once in some hundred places at best.
 constexpr unsigned noise_repeats_max = 5;
-// In noise one place in so many is looked up, for the sake of long repeats.
+// In noise only every nth position is looked up, to find long repeats.
 constexpr std::size_t noise_step = 16;
-// After so many places without a match the kind of the stretch is looked at again.
+// After this many positions without a match the kind of the range is determined again.
 constexpr unsigned misses_max = 16;
 
 inline std::uint32_t load_word(const std::byte* from) {

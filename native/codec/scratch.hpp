@@ -16,7 +16,7 @@ namespace penstock {
 /// Grows to the largest request and stays there; cache-line aligned, contents are rubbish.
 class ScratchMemory {
  public:
-  /// Null where there is no memory.
+  /// Null if memory is exhausted.
   std::byte* at_least(std::size_t bytes) {
     if (bytes > size_) {
       memory_.reset(static_cast<std::byte*>(::operator new[](bytes, alignment, std::nothrow)));

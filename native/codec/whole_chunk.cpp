@@ -122,8 +122,7 @@ Result<void> zstd_chunk_check(Bytes encoded, std::size_t raw_bytes) {
   const unsigned long long claimed = ZSTD_getFrameContentSize(encoded.data(), encoded.size());
   if (claimed == ZSTD_CONTENTSIZE_ERROR) return make_error(Errc::corrupt, "chunk does not start with a zstd frame");
   // The filter sizes its memory by this field, so a frame without it could not be read back.
-  if (claimed == ZSTD_CONTENTSIZE_UNKNOWN)
-    return make_error(Errc::corrupt, "zstd frame does not tell its content size");
+  if (claimed == ZSTD_CONTENTSIZE_UNKNOWN) return make_error(Errc::corrupt, "zstd frame lacks its content size");
   if (claimed != raw_bytes)
     return make_error(Errc::corrupt, "zstd frame claims {} raw bytes, expected {}", claimed, raw_bytes);
   const std::size_t size = ZSTD_findFrameCompressedSize(encoded.data(), encoded.size());

@@ -47,7 +47,8 @@ Result<std::vector<std::unique_ptr<Feed>>> simulated_elements(const Simulation& 
   // Whole images, and their parts beside them.
   const auto bytes = 2 * frame_bytes * made.distinct_frames;
   if (bytes > options.memory_bytes_max)
-    return make_error(Errc::too_large, "{} images need {} bytes of memory, at most {} are taken; ask for fewer",
+    return make_error(Errc::too_large,
+                      "{} images need {} bytes of memory, which exceeds the maximum of {}; use fewer images",
                       made.distinct_frames, bytes, options.memory_bytes_max);
   std::vector<std::byte> images(frame_bytes * made.distinct_frames);
   const auto image = [&](std::uint64_t index) {

@@ -1,4 +1,4 @@
-/// What a job tells whoever started it.
+/// Events that a job reports to its parent.
 #pragma once
 
 #include <functional>

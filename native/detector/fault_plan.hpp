@@ -17,7 +17,7 @@ namespace penstock::detector {
 enum class FaultKind : std::uint8_t {
   drop,       ///< the frame is not sent
   late,       ///< it is sent after frames with higher numbers
-  reorder,    ///< so many frames from this one on are sent in another order
+  reorder,    ///< this many frames from this one on are sent in another order
   duplicate,  ///< it is sent twice
   corrupt,    ///< pixels that cannot be decoded: their head is wrong, or the last one is missing where they are plain
   flip,       ///< one bit of the pixels, after their checksum was made
@@ -38,8 +38,9 @@ struct FaultRule {
   double rate = 0;                       ///< probability for each frame, of each element; where no frames are named
   std::vector<FrameRange> frames;        ///< those that it happens to
   std::optional<std::uint32_t> element;  ///< of all where it names none
-  std::uint64_t by_frames = 0;           ///< late: after so many more frames; reorder: how many change places
-  std::int64_t by_ns = 0;                ///< late: with the first frame that is due so much later; 0: by frames
+  std::uint64_t by_frames =
+      0;                   ///< late: number of frames by which it is late; reorder: number of frames that change places
+  std::int64_t by_ns = 0;  ///< late: with the first frame that is due so much later; 0: by frames
 };
 
 struct FaultPlan {

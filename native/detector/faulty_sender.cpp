@@ -63,7 +63,7 @@ Result<std::unique_ptr<FaultySender>> FaultySender::open(std::unique_ptr<stream:
   if (path.empty()) return sender;
   sender->log_ = std::fopen(path.c_str(), "wxe");
   if (sender->log_ == nullptr && errno == EEXIST)
-    return make_error(Errc::already_exists, "{} is there already and is not overwritten; choose another name", path);
+    return make_error(Errc::already_exists, "{} exists already; choose another name", path);
   if (sender->log_ == nullptr) return errno_error(errno, fmt::format("the log of faults {}", path));
   // Whoever kills the program finds whole lines.
   (void)std::setvbuf(sender->log_, nullptr, _IOLBF, BUFSIZ);
@@ -71,7 +71,7 @@ Result<std::unique_ptr<FaultySender>> FaultySender::open(std::unique_ptr<stream:
 }
 
 FaultySender::~FaultySender() {
-  (void)conclude(make_error(Errc::cancelled, "the series was not ended"));
+  (void)conclude(make_error(Errc::cancelled, "the series did not end"));
   if (log_ != nullptr) std::fclose(log_);
 }
 
@@ -80,7 +80,7 @@ Result<void> FaultySender::begin(const Series& series) {
   if (series.frame.shape.front() / std::max<std::uint32_t>(setting_.elements, 1) < 2)
     for (const auto& rule : plan_.rules)
       if (rule.kind == FaultKind::shape)
-        return make_error(Errc::invalid_argument, "faults: shape takes a row away, and there is one");
+        return make_error(Errc::invalid_argument, "faults: shape removes a row, but the frames have only one");
   auto head = plan_.to_json();
   head["series_unique_id"] = series.unique_id;
   head["frames"] = announced_;

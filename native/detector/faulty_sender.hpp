@@ -54,7 +54,7 @@ class FaultySender : public stream::FrameSender {
   };
   struct Held {
     Unit unit;
-    std::uint64_t due = 0;    ///< when so many frames of the element have been put
+    std::uint64_t due = 0;    ///< when this many frames of the element have been put
     std::int64_t due_ns = 0;  ///< where not 0, instead
   };
   /// Of one element.
@@ -81,7 +81,7 @@ class FaultySender : public stream::FrameSender {
   Result<void> send_rest();
   /// It did not go out whole.
   void lose(const Unit& unit, Stream& stream);
-  /// In the log: so many messages were sent, `late` if behind frames with higher numbers that went out whole.
+  /// In the log: number of messages sent, `late` if behind frames with higher numbers that went out whole.
   void note(const Unit& unit, int sent, bool late);
   void write(const Json& line);
   /// Of what has gone out; what is held back does not go any more.

@@ -54,7 +54,8 @@ Result<void> for_all(std::uint64_t total, const FeedOptions& options, Task task)
 
 Result<void> check_memory(std::uint64_t bytes, std::uint64_t images, const FeedOptions& options) {
   if (bytes > options.memory_bytes_max)
-    return make_error(Errc::too_large, "{} images need {} bytes of memory, at most {} are taken; ask for fewer", images,
+    return make_error(Errc::too_large,
+                      "{} images need {} bytes of memory, which exceeds the maximum of {}; use fewer images", images,
                       bytes, options.memory_bytes_max);
   return {};
 }

@@ -52,7 +52,7 @@ class FileSender : public stream::FrameSender {
     if (cancelled_) return make_error(Errc::cancelled, "stopped");
     const auto name = fmt::format("{}_{:06}", to_.prefix, value(frame.number));
     const auto path = fmt::format("{}/{}.{}", to_.folder, name, suffix_of(to_.format));
-    if (exists(path)) return make_error(Errc::already_exists, "{} is there already and is not overwritten", path);
+    if (exists(path)) return make_error(Errc::already_exists, "{} exists already", path);
     if (!to_.rename) return write(frame, name, path);
     const auto unfinished = fmt::format("{}/.{}.partial", to_.folder, name);
     PEN_TRY(write(frame, name, unfinished));

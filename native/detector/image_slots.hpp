@@ -73,7 +73,7 @@ class ImageSlots : public std::enable_shared_from_this<ImageSlots> {
   using Offsets = std::vector<std::uint64_t>;
 
   Result<void> add_copies(const std::vector<std::size_t>& sizes, const Needs& needs, const Fill& fill);
-  /// Leaves no slot where the system has no memory files or no room for so many views.
+  /// Leaves no slot where the system has no memory files or no room for this many views.
   Result<void> add_memory_file(const std::vector<std::size_t>& sizes, const Needs& needs, const Fill& fill);
   void add_views(int descriptor, const Offsets& offsets, const std::vector<std::size_t>& sizes, const Needs& needs);
 

@@ -137,7 +137,7 @@ Result<Feeds> simulate(DetectorPlan& plan, const FeedOptions& options, PrepareEv
     events.tell("background", 0, 1);
     PEN_ASSIGN(const auto fit, background_for_ratio(plan.simulation, *plan.ratio));
     plan.simulation.background_mean = fit.background_mean;
-    spdlog::info("a background of {:.4g} counts a pixel compresses by {:.2f}", fit.background_mean, fit.ratio);
+    spdlog::info("a background of {:.4g} counts per pixel compresses by {:.2f}", fit.background_mean, fit.ratio);
     events.tell("background", 1, 1);
   }
   // Whoever checks the recording makes the same frames from this.
@@ -207,7 +207,7 @@ class Sending {
     if (!begun && watcher_.expired())
       return make_error(Errc::timed_out, "{}: {} within {} s (--connect-timeout)", sender_.address(),
                         std::holds_alternative<ToTcp>(plan_.to)
-                            ? "connected, and sent the start message; no answer came"
+                            ? "connected and sent the start message, but received no answer"
                             : "no receiver connected",
                         plan_.connect_timeout_s);
     watcher_.clear_deadline();
@@ -224,7 +224,7 @@ class Sending {
     if (!receipt) return std::move(receipt).error();
     if (!receipt->problem.empty()) return make_error(Errc::io, "the receiver reports: {}", receipt->problem);
     if (receipt->refused > 0)
-      return make_error(Errc::refused, "the receiver refused {} messages; the first: {}", receipt->refused,
+      return make_error(Errc::refused, "the receiver rejected {} messages; the first: {}", receipt->refused,
                         receipt->first_refusal);
     return {};
   }
@@ -343,7 +343,7 @@ Result<void> run_job(DetectorPlan plan, const JobContext& given) {
   spdlog::info("sending {} frames of {} × {} {} to {}", plan.frames, plan.series.frame.shape[0],
                plan.series.frame.shape[1], name(plan.series.frame.type), sender->address());
   PEN_ASSIGN(const auto faulty, make_faulty(sender, plan, context));
-  if (faulty) spdlog::info("faults on the way, seed {}", plan.faults.seed);
+  if (faulty) spdlog::info("injecting faults, seed {}", plan.faults.seed);
   return Sending(plan, context, feeds, faulty ? *faulty : *sender, faulty.get()).run();
 }
 

@@ -1,4 +1,4 @@
-/// Runs a detector's plan: makes the images, sends the series at its rate, tells what became of it.
+/// Runs a detector's plan: makes the images, sends the series at its rate, reports the outcome.
 #pragma once
 
 #include <atomic>

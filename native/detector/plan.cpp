@@ -104,20 +104,20 @@ Result<void> read_detector(const Json& given, DetectorPlan& plan) {
 Result<void> check_elements(const DetectorPlan& plan) {
   const auto count = plan.elements ? plan.elements->count() : 1;
   if (count > 1 && std::holds_alternative<ToFiles>(plan.to))
-    return make_error(Errc::unsupported, "elements: {} of them, and files have whole frames; set to.kind to tcp or zmq",
+    return make_error(Errc::unsupported, "elements: {} elements cannot be written to files; set to.kind to tcp or zmq",
                       count);
   const auto* zmq = std::get_if<ToZmq>(&plan.to);
   if (zmq != nullptr && zmq->endpoints.size() != count)
     return make_error(Errc::invalid_argument,
-                      "to: {} endpoints (endpoint and more) for {} elements, of which each has one",
+                      "to: {} endpoints (endpoint and more) for {} elements; each element requires one endpoint",
                       zmq->endpoints.size(), count);
   if (plan.elements_told) return {};
   if (zmq == nullptr || !plan.elements)
     return make_error(Errc::unsupported,
-                      "elements_told is false, which is for elements over zmq: there the recorder's configuration can "
-                      "say which element comes from which endpoint");
+                      "elements_told: false requires elements over zmq, where the recorder's configuration names the "
+                      "element of each endpoint");
   if (plan.elements->has_gaps())
-    return make_error(Errc::invalid_argument, "element_gap: start messages tell it, and elements_told is false");
+    return make_error(Errc::invalid_argument, "element_gap requires elements_told, because start messages carry it");
   return {};
 }
 

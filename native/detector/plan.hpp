@@ -46,12 +46,12 @@ struct ToFiles {
 };
 
 struct DetectorPlan {
-  Series series;  ///< what the start message tells; shape and type too unless replaying
+  Series series;  ///< what the start message has; shape and type too unless replaying
   std::string detector_name;
   SimulationSpec simulation;  ///< not looked at when replaying
   std::optional<std::string> replay;
   std::uint64_t frames = 0;
-  double rate_hz = 0;  ///< 0: as fast as it goes
+  double rate_hz = 0;  ///< 0: unpaced, at maximum rate
   std::optional<double> ratio;
   Encoding encoding = Encoding::none;
   std::variant<ToTcp, ToZmq, ToFiles> to;

@@ -47,9 +47,8 @@ Result<RatioFit> background_for_ratio(const SimulationSpec& spec, double ratio) 
   PEN_ASSIGN(const auto ratio_most, probe.ratio_at(low));
   PEN_ASSIGN(const auto ratio_least, probe.ratio_at(high));
   if (!(ratio >= ratio_least && ratio <= ratio_most))
-    return make_error(Errc::invalid_argument,
-                      "ratio is {}, but simulated frames of this detector can be had from {:.2f} to {:.2f}", ratio,
-                      ratio_least, ratio_most);
+    return make_error(Errc::invalid_argument, "ratio is {}; simulated frames of this detector support {:.2f} to {:.2f}",
+                      ratio, ratio_least, ratio_most);
   RatioFit fit;
   for (int step = 0; step < steps_max; ++step) {
     fit.background_mean = std::sqrt(low * high);

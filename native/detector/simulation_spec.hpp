@@ -12,7 +12,7 @@
 
 namespace penstock::detector {
 
-/// Pixels [row, row + rows) × [column, column + columns) that are no pixels: between modules.
+/// Pixels [row, row + rows) × [column, column + columns) that are not sensor pixels: between modules.
 struct Gap {
   std::uint64_t row = 0;
   std::uint64_t column = 0;
@@ -42,7 +42,7 @@ struct SimulationSpec {
   double ring_radius = 0;         ///< of the ice or solvent ring
   double ring_width = 0;
   double ring_strength = 0.25;  ///< height over the background at the beam, as a share of the latter
-  std::uint64_t spots = 0;      ///< Bragg spots, about so many a frame
+  std::uint64_t spots = 0;      ///< approximate number of Bragg spots per frame
   double spot_sigma = 1;
   double spot_counts = 500;  ///< photons in a spot, on average
   std::uint64_t hot_pixels = 0;

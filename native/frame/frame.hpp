@@ -56,7 +56,7 @@ struct Frame {
   std::optional<std::uint32_t> payload_crc;
 
   std::string series_date;  ///< as sent, RFC 3339; empty where it was not
-  // From the source, nanoseconds since the series' date; -1 where the source told nothing.
+  // From the source, nanoseconds since the series' date; -1 if the source sent none.
   std::int64_t exposure_start_ns = -1;
   std::int64_t exposure_stop_ns = -1;
   std::int64_t exposure_real_ns = -1;
@@ -65,7 +65,7 @@ struct Frame {
 
   std::vector<std::pair<std::string, MetaValue>> metadata;
 
-  /// Whom to tell when the frame is safe: what the source gave to FrameSink::begin; null for nobody.
+  /// Whom to notify when the frame is safe: what the source gave to FrameSink::begin; null for nobody.
   std::shared_ptr<AckListener> session;
 };
 

@@ -49,8 +49,8 @@ Result<void> Mosaic::add_gaps() {
   shape[0] += sum_of(grid_.row_gaps, grid_.row_gaps.size());
   shape[1] += sum_of(grid_.column_gaps, grid_.column_gaps.size());
   if (shape[0] > assembled_pixels_max / shape[1])
-    return make_error(Errc::too_large, "with its gaps the frame has {} × {} pixels; at most {} are possible", shape[0],
-                      shape[1], assembled_pixels_max);
+    return make_error(Errc::too_large, "with its gaps the frame has {} × {} pixels, which exceeds the maximum of {}",
+                      shape[0], shape[1], assembled_pixels_max);
   return {};
 }
 

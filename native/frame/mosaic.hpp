@@ -15,11 +15,11 @@ namespace penstock {
 
 class Mosaic {
  public:
-  /// An assembled frame has at most so many pixels: a wrong gap is not to make frames that no reader can hold.
+  /// Maximum number of pixels of an assembled frame: a wrong gap must not make frames that no reader can hold.
   static constexpr std::uint64_t assembled_pixels_max = std::uint64_t{1} << 32;
 
   /// `tile` is as in Tiling::of, for an element. `unsupported` where several elements have not two dimensions,
-  /// `mismatch` where an element is no multiple of the tile: its neighbour would begin within a chunk, `too_large`
+  /// `mismatch` if an element is not a multiple of the tile: its neighbour would begin within a chunk, `too_large`
   /// where gaps make a frame of more than assembled_pixels_max.
   static Result<Mosaic> of(const ArraySpec& element, const ElementPlace& grid, const std::vector<std::uint64_t>& tile);
 
@@ -55,7 +55,7 @@ class Mosaic {
   ElementPlace grid_;
   ArraySpec frame_;
   ArraySpec assembled_;
-  std::uint64_t tile_rows_ = 1;  ///< of an element; 1 where there is no other
+  std::uint64_t tile_rows_ = 1;  ///< of an element; 1 for a single element
   std::uint64_t tile_columns_ = 1;
 };
 

@@ -148,7 +148,7 @@ Result<NpyHeader> parse_npy_header(Bytes file) {
   constexpr std::size_t short_prefix = 10;
   constexpr std::size_t long_prefix = 12;
   if (file.size() < short_prefix || as_text(file.first(magic.size())) != magic)
-    return make_error(Errc::malformed, "not an npy file: it does not begin with \\x93NUMPY");
+    return make_error(Errc::malformed, "not an npy file: it does not start with \\x93NUMPY");
   const auto version = std::to_integer<unsigned>(file[6]);
   if (version < 1 || version > 3) return make_error(Errc::unsupported, "npy format version {} is unknown", version);
   const auto prefix = version == 1 ? short_prefix : long_prefix;
@@ -156,7 +156,7 @@ Result<NpyHeader> parse_npy_header(Bytes file) {
   const std::size_t length =
       version == 1 ? load_le<std::uint16_t>(file.data() + 8) : load_le<std::uint32_t>(file.data() + 8);
   if (length > npy_header_bytes_max)
-    return make_error(Errc::too_large, "npy header claims {} bytes, at most {} are taken", length,
+    return make_error(Errc::too_large, "npy header claims {} bytes, which exceeds the maximum of {}", length,
                       npy_header_bytes_max);
   if (length > file.size() - prefix)
     return make_error(Errc::truncated, "npy header claims {} bytes, the file has {} after it", length,

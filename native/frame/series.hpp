@@ -57,16 +57,16 @@ struct Series {
   std::vector<std::string> channels;    ///< at least one once parsed
   ArraySpec frame;                      ///< [rows, columns] and type, of one channel, and of one element
   bool has_type = true;                 ///< false: the start message has no type, and the first image brings it
-  std::optional<ElementPlace> element;  ///< as user_data or the source's configuration tells it
+  std::optional<ElementPlace> element;  ///< from user_data or the source's configuration
   bool resumed = false;                 ///< its sender has begun it before; what is there must not be replaced
   /// Whom it came from, where that sends one series after the other and hears nothing of what becomes of them; empty:
-  /// not told. Several may deal the frames of one series.
+  /// not sent. Several may deal the frames of one series.
   std::string source = {};
   /// Of ZeroMQ, where it came in; empty: elsewhere. All frames of an element come in at one.
   std::string endpoint = {};
   bool anew = false;                ///< its source has begun another series of this name before
-  std::uint64_t generation = 0;     ///< of those of its name, which one: the sink counts; 0: not told
-  std::uint64_t window_frames = 0;  ///< its sender keeps so many that are not acknowledged; 0: not told, or none
+  std::uint64_t generation = 0;     ///< of those of its name, which one: the sink counts; 0: unknown
+  std::uint64_t window_frames = 0;  ///< window of its sender in frames; 0: unknown or none
 
   std::optional<double> beam_center_x;  ///< pixels
   std::optional<double> beam_center_y;

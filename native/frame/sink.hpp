@@ -20,7 +20,7 @@ class AckListener {
   /// The storage did not take frames that were put with this listener as its session, for the reason `why`: they are
   /// taken if they come again. Told at most every two seconds. Must not block.
   virtual void ask_again(const std::string& /*series_unique_id*/, const Error& /*why*/) {}
-  /// Frames that are not safe yet, of a channel, after which it puts no more before it is told; 0: it does not wait.
+  /// Frames that are not safe yet, of a channel, after which it puts no more until it is notified; 0: it does not wait.
   virtual std::uint64_t window_frames() const { return 0; }
   /// It has said that it puts no more.
   virtual bool has_ended() const { return false; }
@@ -54,8 +54,8 @@ class FrameSink {
     (void)end(before);
     return begin(std::move(series), nullptr);
   }
-  /// Which of the series of this name is open, to be told with its frames and its end: what is of another one does not
-  /// go into this one. 0: none is, or they are not told apart.
+  /// Which of the series of this name is open, to be passed with its frames and its end: what is of another one does
+  /// not go into this one. 0: none is, or they are not distinguished.
   virtual std::uint64_t generation(const std::string& /*series_unique_id*/) const { return 0; }
   /// Takes the frame; waits while the recorder is full where its policy is to hold sources back.
   virtual Result<void> put(Frame frame) = 0;
@@ -66,7 +66,7 @@ class FrameSink {
   virtual bool holds_back() const { return true; }
   /// Whether frames go to storage as they come, so that a source had better make Frame::payload_crc.
   virtual bool keeps_payloads() const { return false; }
-  /// A frame came for which there was no room; it goes into the ledger.
+  /// A frame arrived when the pool was full; it goes into the ledger.
   virtual void drop(const std::string& /*series_unique_id*/, FrameNumber /*number*/) {}
   /// A frame came that could not be understood, though its number could; of which element, where that is known.
   virtual void damage(const std::string& /*series_unique_id*/, FrameNumber /*number*/,
@@ -93,7 +93,7 @@ class FrameSink {
     refuse_start(series_unique_id, why);
   }
 
-  /// Tells of something that is amiss and that nothing is refused for.
+  /// Reports a problem that leads to no rejection.
   virtual void note(std::string_view /*source*/, const Error& /*what*/) {}
 
   /// Memory for payloads; sources receive into it.

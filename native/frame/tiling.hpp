@@ -1,7 +1,7 @@
 /// A frame cut into tiles of one shape, as HDF5 cuts a dataset into chunks.
 ///
 /// Tiles are numbered row by row, the last dimension fastest. Those at the far edges reach beyond the frame where
-/// it is no multiple of the tile. Constant after construction; threads share it.
+/// it is not a multiple of the tile. Constant after construction; threads share it.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 /// A job: processes, called ranks, that do one thing together. Rank 0 is the lead.
 ///
 /// What ranks have in common: messages, in order from one rank to another, and counters that any rank
-/// adds to. docs/explanation/decisions/0008-ranks-of-a-job.md tells why there is nothing else.
+/// adds to. docs/explanation/decisions/0008-ranks-of-a-job.md explains why there is nothing else.
 #pragma once
 
 #include <cstddef>

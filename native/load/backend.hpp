@@ -18,7 +18,7 @@
 
 namespace penstock::load {
 
-/// A transfer that was begun has ended, with so many bytes.
+/// A transfer that was started has ended, with this number of bytes.
 struct Ended {
   unsigned slot;
   Result<std::size_t> bytes;
@@ -36,14 +36,14 @@ class StoredFile {
   /// How many transfers may be under way at once. With more than 1, the next three take the place of write() and
   /// read().
   virtual unsigned depth() const { return 1; }
-  /// `slot` is below depth() and taken until wait_for_one() tells of it; so long the bytes stay where they are.
+  /// `slot` is below depth() and taken until wait_for_one() returns it; until then the bytes must stay valid.
   virtual Result<void> begin_write(unsigned slot, Bytes bytes, std::uint64_t offset) {
     return no_queue(slot, bytes.size(), offset);
   }
   virtual Result<void> begin_read(unsigned slot, MutableBytes into, std::uint64_t offset) {
     return no_queue(slot, into.size(), offset);
   }
-  /// One of those that are under way, in whatever order they end. An error: nothing can be told of any of them.
+  /// One of those that are under way, in whatever order they end. An error: the state of all of them is unknown.
   virtual Result<Ended> wait_for_one() { return no_queue(0, 0, 0); }
   /// Nothing is called afterwards.
   virtual Result<void> close() = 0;
@@ -72,12 +72,12 @@ class Backend {
     return make_error(Errc::unsupported, "{}: this kind of backend does not write into a file from several threads",
                       name);
   }
-  /// How other ranks know a file that create() made here, while that one is open; null where nothing tells.
+  /// How other ranks know a file that create() made here, while that one is open; null if unknown.
   virtual Json mark_of(const std::string& /*name*/) { return nullptr; }
   /// What mark_of() said where the file was made: join() takes no other one.
   virtual void expect(const std::string& /*name*/, const Json& /*mark*/) {}
-  /// How many bytes of a file are in this machine's memory, so that reading them is no reading of storage. What can be
-  /// forgotten of them is forgotten first. Nothing where it is not known.
+  /// How many bytes of a file are in this machine's memory, so that reading them does not read from storage. What can
+  /// be forgotten of them is forgotten first. Nothing where it is not known.
   virtual std::optional<std::uint64_t> cached_bytes(const std::string& name) = 0;
   /// For workloads of names; an error where it has none.
   virtual Result<std::unique_ptr<Names>> names() {
@@ -91,10 +91,10 @@ class Backend {
   virtual bool agree_to_end(bool end) { return end; }
   /// Whether agree_to_end() takes time, because it waits for other ranks.
   virtual bool agrees_with_others() const { return false; }
-  /// Grows while other ranks do something that a call here may wait for: so long nothing hangs.
+  /// Grows while other ranks do something that a call here may wait for: meanwhile nothing counts as stalled.
   virtual std::uint64_t signs_of_others() const { return 0; }
   /// The longest time for which a thread of the back end's own has waited for a processor; nothing where it has none,
-  /// or the kernel does not tell.
+  /// or the kernel does not report it.
   virtual std::optional<std::int64_t> waited_for_processor_ns() const { return std::nullopt; }
   /// What came of the plan's wishes, as fields of the document.
   virtual Json describe() const = 0;

@@ -31,7 +31,7 @@ Result<Memory> Memory::allocate(std::size_t bytes) {
   const bool huge = size >= huge_page_bytes;
   auto* data = static_cast<std::byte*>(
       std::aligned_alloc(huge ? huge_page_bytes : page_bytes, huge ? align_up(size, huge_page_bytes) : size));
-  if (data == nullptr) return make_error(Errc::out_of_memory, "{} bytes of memory for a block are not to be had", size);
+  if (data == nullptr) return make_error(Errc::out_of_memory, "cannot allocate {} bytes of memory for a block", size);
   if (huge) (void)::madvise(data, align_up(size, huge_page_bytes), MADV_HUGEPAGE);
   return Memory(data, size);
 }
@@ -73,7 +73,7 @@ Result<void> Content::open() {
   std::error_code error;
   // A pipe or a device would be waited for, or have no end.
   if (!std::filesystem::is_regular_file(path_, error))
-    return make_error(Errc::invalid_argument, "content_file {} is no file{}", path_,
+    return make_error(Errc::invalid_argument, "content_file {} is not a file{}", path_,
                       error ? ": " + error.message() : "");
   std::ifstream stream(path_, std::ios::binary);
   if (!stream) return errno_error(errno, fmt::format("open content_file {}", path_));

@@ -46,14 +46,14 @@ class Memory {
   std::size_t size_;
 };
 
-/// An error where blocks of so many bytes together would take more than half of this machine's memory: they are
+/// Returns an error if blocks of this size together would take more than half of this machine's memory: they are
 /// touched, and the kernel gives what it does not have.
 Result<void> check_memory(std::uint64_t bytes);
 
 /// Of a ground for blocks of one size, `blocks` of which there are at most.
 std::uint64_t ground_bytes(ContentKind kind, std::uint64_t block_bytes, std::uint64_t blocks);
 
-/// Of each page of compressible content so many bytes are random, and the rest are zeros: with what the stamps of
+/// Number of random bytes in each page of compressible content, and the rest are zeros: with what the stamps of
 /// sectors cost, LZ4, zstd and deflate make of it what the ratio says.
 std::size_t random_bytes_of_page(double ratio);
 

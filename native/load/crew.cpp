@@ -73,9 +73,9 @@ Result<void> ask_storage(const std::string& what, double patience_s, const std::
   Crew crew;
   PEN_TRY(crew.start("pen-load-ask", Role::other, [answer, ask = std::move(ask)] { *answer = ask(); }));
   while (!crew.wait_until(std::min(deadline_ns, monotonic_ns() + tick_ns))) {
-    if (stop) return make_error(Errc::cancelled, "{}: told to end before the storage answered", what);
+    if (stop) return make_error(Errc::cancelled, "{}: stopped before the storage answered", what);
     if (monotonic_ns() >= deadline_ns)
-      return make_error(Errc::timed_out, "{}: the storage gave no answer within {} s", what, patience_s);
+      return make_error(Errc::timed_out, "{}: the storage did not answer within {} s", what, patience_s);
   }
   return *answer;
 }

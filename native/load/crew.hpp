@@ -24,7 +24,7 @@ class Crew {
   Result<void> start(const char* name, Role role, std::function<void()> work);
   /// Waits at most until `deadline_ns`, monotonic; whether all have ended.
   bool wait_until(std::int64_t deadline_ns);
-  /// Lets go of those that have not ended, and tells how many these are.
+  /// Detaches those that have not ended, and returns their number.
   unsigned dismiss();
   ~Crew() { dismiss(); }
   Crew() = default;

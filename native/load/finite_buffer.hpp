@@ -1,4 +1,4 @@
-/// The buffer between a detector, which does not wait, and its storage: so many frames, and then frames are lost.
+/// The finite queue between a detector, which does not wait, and its storage: when it is full, frames are lost.
 ///
 /// It holds what is known of frames and no pixels: these are made where they are written, so that a buffer may be as
 /// large as a detector's without its memory. Invariant: frames that wait ≤ held ≤ capacity.
@@ -34,7 +34,7 @@ class FiniteBuffer {
     std::int64_t stall_end_ns = 0;
   };
 
-  /// How many frames are held with this one; 0, and it is not taken, where there is no room.
+  /// How many frames are held with this one; 0, and it is not accepted, if the queue is full.
   std::uint64_t admit(const DueFrame& frame) {
     std::unique_lock lock(mutex_);
     if (levels_.held >= capacity_) return 0;

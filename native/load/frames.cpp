@@ -371,7 +371,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     const auto unfinished = pacing_.due - pacing_.dropped - all.written - all.failed;
     if (all.problem.empty() && behind > 0)
       all.problem =
-          fmt::format("{} frames were not done {} s after the last one was due", unfinished, plan_.drain_timeout_s);
+          fmt::format("{} frames were not written {} s after the last one was due", unfinished, plan_.drain_timeout_s);
     Json fields = {{"frames", counts(all, unfinished)},
                    {"seconds", times(all)},
                    {"buffer",

@@ -16,7 +16,7 @@ namespace penstock::load {
 /// Safe from several threads; the lead is one, and none of those that come.
 class Gate {
  public:
-  /// Of the lead, while nobody has to go on: so many threads come.
+  /// Of the lead, before anyone continues: number of threads to wait for.
   void expect(std::size_t threads) {
     std::lock_guard lock(mutex_);
     expected_ = threads;

@@ -218,7 +218,7 @@ Json metadata_of(const Documents& documents) {
 /// The first that there is, with its rank.
 Json problem_of(const std::vector<Json>& parts) {
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-    if (parts[rank].is_null()) return fmt::format("rank {} has told nothing; its figures are missing", rank);
+    if (parts[rank].is_null()) return fmt::format("rank {} has not reported; its metrics are missing", rank);
     if (const auto& problem = parts[rank].at("problem"); !problem.is_null())
       return fmt::format("rank {}: {}", rank, problem.get<std::string>());
   }

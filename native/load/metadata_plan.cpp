@@ -61,7 +61,7 @@ void fields(Archive& archive, MetadataPlan& plan) {
   if (!archive.sound()) return;
   archive.check(plan.tree_folders() <= tree_folders_max, "branch",
                 fmt::format("must be a tree of at most {} folders at depth {}", tree_folders_max, plan.depth));
-  archive.check(plan.folders || plan.files, "files", "must be true where folders is false");
+  archive.check(plan.folders || plan.files, "files", "must be true if folders is false");
   archive.check(plan.files || plan.file_bytes == 0, "file_bytes", "must be 0 without files");
   if (archive.sound()) archive.take(check_names(plan, 1));  // of more ranks it can be counted then
 }

@@ -15,8 +15,8 @@ struct MetadataPlan {
   unsigned depth = 0;
   unsigned branch = 1;
   bool shared = false;  ///< one tree for all threads instead of one each
-  /// Threads find, read, rename and remove what the thread so many further made: with the threads of a rank, or more,
-  /// that of another rank.
+  /// Threads find, read, rename and remove what the thread this many positions further made: with the threads of a
+  /// rank, or more, that of another rank.
   unsigned shift = 0;
   unsigned iterations = 1;
   bool folders = true;  ///< items that are folders
@@ -34,7 +34,7 @@ struct MetadataPlan {
   }
   /// All that a run makes: tree folders, and items.
   std::uint64_t names_made(unsigned ranks) const;
-  /// An error that names the field where so many ranks are too many, or too few.
+  /// An error that names the field if the number of ranks is too large or too small.
   Result<void> check(unsigned ranks) const;
 };
 

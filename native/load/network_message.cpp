@@ -19,7 +19,7 @@ Result<void> receive_exactly(Socket& socket, MutableBytes into, const Patience& 
   while (!into.empty()) {
     if (patience.stop) return make_error(Errc::cancelled, "stopped");
     const auto left_ns = patience.deadline_ns - monotonic_ns();
-    if (left_ns <= 0) return make_error(Errc::timed_out, "no whole message came in time");
+    if (left_ns <= 0) return make_error(Errc::timed_out, "no complete message arrived in time");
     const auto wait = std::chrono::milliseconds(std::min(left_ns, look_again_ns) / 1'000'000 + 1);
     PEN_ASSIGN(const bool some, socket.readable(wait));
     if (!some) continue;
@@ -221,15 +221,15 @@ Result<Json> receive_message(Socket& socket, std::uint32_t bytes_max, const Pati
   PEN_ASSIGN(const auto type, type_of(message));
   if (type != "refused") return message;
   PEN_ASSIGN(auto fields, Fields::of(message, ""));
-  PEN_ASSIGN(const auto why, fields.text("text", "it does not say why"));
-  return make_error(Errc::refused, "the other end refuses: {}", quoted_text(why));
+  PEN_ASSIGN(const auto why, fields.text("text", "it gives no reason"));
+  return make_error(Errc::refused, "the other end rejects the request: {}", quoted_text(why));
 }
 
 Result<Json> expect_message(Socket& socket, std::string_view type, std::uint32_t bytes_max, const Patience& patience) {
   PEN_ASSIGN(auto message, receive_message(socket, bytes_max, patience));
   PEN_ASSIGN(const auto found, type_of(message));
   if (found != type)
-    return make_error(Errc::out_of_order, "a message of type {} came, expected {}", quoted_text(found), type);
+    return make_error(Errc::out_of_order, "received a message of type {}, expected {}", quoted_text(found), type);
   return message;
 }
 

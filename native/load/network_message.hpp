@@ -61,7 +61,7 @@ struct Side {
   Gaps gaps;
 };
 
-/// The bytes after a head; an error where this is no head of ours, or of another version.
+/// The bytes after a head; an error if this is not a head of ours, or of another version.
 Result<std::uint32_t> parse_head(Bytes head, std::uint32_t bytes_max);
 std::vector<std::byte> encode_message(const Json& message);
 
@@ -72,7 +72,7 @@ Result<Hello> parse_hello(const Json& message);
 Json to_json(const PhaseOrder& order);
 Result<PhaseOrder> parse_order(const Json& message);
 Json to_json(const Side& side);
-/// Of a phase with so many streams.
+/// Of a phase with this number of streams.
 Result<Side> parse_side(const Json& json, unsigned streams);
 /// What a peer wrote, fit for a terminal: printable, and short.
 std::string quoted_text(std::string_view text);

@@ -36,7 +36,7 @@ std::string_view name(Pattern pattern) {
 Result<Pattern> pattern_of(std::string_view text) {
   for (const auto& [known, pattern] : pattern_names)
     if (known == text) return pattern;
-  return make_error(Errc::malformed, "\"{}\" is no pattern, expected echo, up, down or both", text.substr(0, 32));
+  return make_error(Errc::malformed, "\"{}\" is not a pattern, expected echo, up, down or both", text.substr(0, 32));
 }
 
 static Names<Pattern> names_of(Pattern) { return pattern_names; }

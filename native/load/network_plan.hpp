@@ -16,7 +16,7 @@ constexpr std::uint64_t network_message_bytes_max = std::uint64_t{1} << 24;
 constexpr double network_seconds_max = 3600;
 constexpr std::size_t token_bytes_max = 256;
 
-/// What goes over the streams of one phase. The client is the end that was told where the other one is.
+/// What goes over the streams of one phase. The client is the end that knows the address of the other one.
 enum class Pattern {
   echo,  ///< a message there and back, then the next one
   up,    ///< from the client to the server
@@ -24,7 +24,7 @@ enum class Pattern {
   both   ///< both ways at once, over the same connections
 };
 std::string_view name(Pattern pattern);
-/// Nothing where there is no pattern of that name.
+/// Returns nullopt if no pattern has that name.
 Result<Pattern> pattern_of(std::string_view text);
 
 struct NetworkPlan {
@@ -46,8 +46,8 @@ struct NetworkServerPlan {
   std::string host;
   std::uint16_t port = 0;
   std::string token;           ///< empty: none, which loopback alone allows
-  std::uint64_t sessions = 0;  ///< it ends after so many; 0: no limit
-  double seconds_max = 0;      ///< and after so long; 0: no limit
+  std::uint64_t sessions = 0;  ///< maximum number; 0: no limit
+  double seconds_max = 0;      ///< maximum duration; 0: no limit
   std::vector<unsigned> cpus;
 };
 

@@ -69,8 +69,7 @@ class Rendezvous {
   Result<std::string> begin() {
     PEN_ASSIGN(auto name, random_name());
     std::lock_guard lock(mutex_);
-    if (!session_.empty())
-      return make_error(Errc::refused, "another client measures at the moment; try again when it is done");
+    if (!session_.empty()) return make_error(Errc::refused, "another client is measuring; try again later");
     session_ = std::move(name);
     return session_;
   }
@@ -88,9 +87,9 @@ class Rendezvous {
   Result<void> join(const Hello& hello, Socket& socket) {
     std::lock_guard lock(mutex_);
     if (session_.empty() || !same_token(session_, hello.session))
-      return make_error(Errc::refused, "no session of that name is under way");
+      return make_error(Errc::refused, "no session of that name is active");
     if (hello.number >= waiting_.size() || waiting_[hello.number])
-      return make_error(Errc::refused, "stream {} is not waited for", hello.number);
+      return make_error(Errc::refused, "stream {} is unexpected", hello.number);
     waiting_[hello.number].emplace(std::move(socket));
     one_joined_.notify_all();
     return {};
@@ -129,7 +128,8 @@ class Server {
     const auto host = address_of(network_.host);
     PEN_ASSIGN(const bool loopback, is_loopback(host));
     if (!loopback && network_.token.empty())
-      return make_error(Errc::refused, "{} is not loopback, and no token is set: give one, or listen on 127.0.0.1",
+      return make_error(Errc::refused,
+                        "{} is reachable from other machines and requires a token: set one, or listen on 127.0.0.1",
                         tcp_address(host, network_.port));
     PEN_ASSIGN(auto listener, listen_on(host, network_.port, 0));
     context_.emit("listening", {{"sources", {tcp_address(host, listener.port)}}});
@@ -226,7 +226,7 @@ class Server {
       PEN_ASSIGN(const auto order, parse_order(*message));
       PEN_TRY(phase(control, order));
     }
-    return make_error(Errc::timed_out, "a session lasts {} s at most", seconds_of(session_ns_max));
+    return make_error(Errc::timed_out, "a session exceeds the maximum of {} s", seconds_of(session_ns_max));
   }
 
   Result<void> phase(Socket& control, const PhaseOrder& order) {

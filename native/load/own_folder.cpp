@@ -30,14 +30,14 @@ std::string way_of(int folder) { return fmt::format("/proc/self/fd/{}/", folder)
 
 Result<void> check_plain(const struct stat& info, bool empty, const std::string& path) {
   if (!S_ISREG(info.st_mode))
-    return make_error(Errc::mismatch, "{} is no plain file any more: somebody put something in its place", path);
+    return make_error(Errc::mismatch, "{} is no longer a regular file: another program replaced it", path);
   if (info.st_nlink > 1)
     return make_error(Errc::mismatch,
-                      "{} is a file with {} names: somebody put it in the place of the one that was made", path,
+                      "{} is a file with {} hard links: another program replaced the file that was created", path,
                       info.st_nlink);
   if (empty && info.st_size > 0)
     return make_error(Errc::mismatch,
-                      "{} holds {} bytes before anything was written: somebody put it in the place of the one that was "
+                      "{} has {} bytes before anything was written: another program replaced the one that was "
                       "made",
                       path, info.st_size);
   return {};
@@ -130,8 +130,7 @@ void OwnFiles::expect(const std::string& name, const Json& mark) {
 Error another_file(const std::string& path) {
   return make_error(
       Errc::mismatch,
-      "{} is another file than the one that was made: somebody replaced it, or the folder is not on a file "
-      "system that all ranks share",
+      "{} is not the file that was created: another program replaced it, or the ranks do not share the file system",
       path);
 }
 

@@ -45,7 +45,7 @@ struct FileIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
 
-  /// Nothing where it is no file of the kernel's.
+  /// Returns nullopt if it is not a file of the kernel.
   static std::optional<FileIdentity> of(const File& file);
   bool is(const FileIdentity& other) const { return device == other.device && inode == other.inode; }
 };
@@ -63,7 +63,7 @@ class OwnFiles final : public Env {
   Result<std::vector<std::string>> list(const std::string& path) override { return env_.list(path); }
   Result<void> remove(const std::string& path) override { return env_.remove(path); }
 
-  /// How other processes know a file that was made here; null where nothing tells. While it is open the number is of
+  /// How other processes know a file that was made here; null if unknown. While it is open the number is of
   /// no other file.
   Json mark_of(const std::string& name);
   /// What mark_of() said in the process that made the file.

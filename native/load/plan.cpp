@@ -59,7 +59,7 @@ void check_record(Archive& archive, const FramesPlan& plan) {
 void check_image(Archive& archive, const FramesPlan& plan) {
   if (!plan.image) return;
   const auto& image = *plan.image;
-  archive.check(plan.layout == Layout::file_a_frame, "image", "must be left out where layout is file_a_writer");
+  archive.check(plan.layout == Layout::file_a_frame, "image", "must be left out with layout file_a_writer");
   archive.check(image.pixels_at <= plan.frame_bytes, "image.pixels_at",
                 fmt::format("exceeds the maximum of {} (frame_bytes)", plan.frame_bytes));
   const auto behind = plan.frame_bytes - std::min(plan.frame_bytes, image.pixels_at);
@@ -105,8 +105,8 @@ void fields(Archive& archive, MpiioPlan& plan) {
   archive.field("collective", plan.collective);
   archive.field("block_bytes", plan.block_bytes, between(0, thread_bytes_max));
   hints_field(archive, plan.hints);
-  archive.check(plan.shared || !plan.collective, "collective", "must be false where each rank has a file of its own");
-  archive.check(plan.shared || plan.block_bytes == 0, "block_bytes", "must be 0 where each rank has a file of its own");
+  archive.check(plan.shared || !plan.collective, "collective", "must be false unless all ranks share a file");
+  archive.check(plan.shared || plan.block_bytes == 0, "block_bytes", "must be 0 unless all ranks share a file");
 }
 
 void fields(Archive& archive, Hdf5Plan& plan) {
@@ -116,10 +116,10 @@ void fields(Archive& archive, Hdf5Plan& plan) {
   archive.field("collective", plan.collective);
   archive.field("chunk_bytes", plan.chunk_bytes, between(0, gibibyte));
   archive.field("deflate", plan.deflate, between(0, 9));
-  archive.check(plan.shared || !plan.collective, "collective", "must be false where each rank has a file of its own");
+  archive.check(plan.shared || !plan.collective, "collective", "must be false unless all ranks share a file");
   archive.check(plan.deflate == 0 || plan.chunk_bytes > 0, "deflate", "must be 0 without chunk_bytes");
   archive.check(plan.deflate == 0 || !plan.shared || plan.collective, "deflate",
-                "must be 0 where ranks write one file independently", "HDF5 compresses only in collective calls");
+                "must be 0 unless calls are collective", "HDF5 compresses only in collective calls");
 }
 
 void fields(Archive& archive, FramesPlan& plan) {
@@ -138,7 +138,7 @@ void fields(Archive& archive, FramesPlan& plan) {
                 fmt::format("must be a rate at which {} frames take at most 30 days", plan.frames));
   check_record(archive, plan);
   archive.check(!plan.rename || plan.layout == Layout::file_a_frame, "rename",
-                "must be false where layout is file_a_writer");
+                "must be false with layout file_a_writer");
   check_image(archive, plan);
 }
 
@@ -157,7 +157,7 @@ void fields(Archive& archive, StreamPlan& plan) {
                 fmt::format("must be a multiple of {} (transfer_bytes)", plan.transfer_bytes));
   archive.check(plan.transfers() % plan.segments == 0, "segments",
                 fmt::format("must be a divisor of the {} transfers of a thread", plan.transfers()));
-  archive.check(plan.read || !plan.verify, "verify", "must be false where nothing is read");
+  archive.check(plan.read || !plan.verify, "verify", "must be false unless data is read");
 }
 
 static void content_fields(Archive& archive, LoadPlan& plan) {
@@ -178,7 +178,7 @@ void fields(Archive& archive, LoadPlan& plan) {
   archive.field("seed", plan.seed);
   archive.field("prefix", plan.prefix, Length{1, prefix_bytes_max});
   archive.check(plan.prefix.front() != '.' && plan.prefix.find('/') == std::string::npos, "prefix",
-                "must be the beginning of file names, without '/', and not begin with '.'");
+                "must be the start of file names, without '/', and not start with '.'");
   archive.field("interval_s", plan.interval_s, between_reals(0.001, 3600));
   archive.field("drain_timeout_s", plan.drain_timeout_s, between_reals(0, 86400));
   archive.one_of("log_level", plan.log_level, log_levels);
@@ -187,7 +187,7 @@ void fields(Archive& archive, LoadPlan& plan) {
 
 Result<LoadPlan> LoadPlan::from_json(std::string_view text) {
   if (text.substr(0, byte_order_mark.size()) == byte_order_mark)
-    return make_error(Errc::malformed, "the plan begins with a byte order mark: save it as UTF-8 without one");
+    return make_error(Errc::malformed, "the job starts with a byte order mark: save it as UTF-8 without one");
   PEN_ASSIGN(const auto document, parse_json(text, "the plan"));
   return job_from<LoadPlan>(document);
 }

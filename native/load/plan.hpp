@@ -21,10 +21,10 @@ namespace penstock::load {
 struct NullPlan {
   static constexpr const char* kind = "null";
   std::int64_t delay_ns = 0;          ///< of each write and read
-  std::uint64_t straggler_every = 0;  ///< each so many-th call takes longer; 0: none does
+  std::uint64_t straggler_every = 0;  ///< every nth call takes longer; 0: none
   std::int64_t straggler_ns = 0;      ///< by this
   std::int64_t freeze_at_ns = 0;      ///< after the run's start; for the calls in it, time stands still
-  std::int64_t freeze_ns = 0;         ///< for so long; 0: it never does
+  std::int64_t freeze_ns = 0;         ///< duration; 0: never
 };
 
 /// When what was written is forced to storage.
@@ -38,7 +38,7 @@ enum class Sync {
 struct PosixPlan {
   static constexpr const char* kind = "posix";
   std::string folder;
-  bool direct = true;  ///< past the page cache where the file system can; the document tells whether it did
+  bool direct = true;  ///< past the page cache where the file system can; the document reports whether it did
   Sync sync = Sync::each;
   unsigned queue_depth = 1;  ///< transfers of a thread under way at once; more than 1 by io_uring, of a stream
 };
@@ -116,7 +116,7 @@ struct StreamPlan {
   std::uint64_t thread_bytes = 0;    ///< of each thread, in all its blocks
   std::uint64_t transfer_bytes = 0;  ///< of one call; divides a block
   bool shared = false;
-  std::uint64_t segments = 1;       ///< of so many blocks thread_bytes are made up
+  std::uint64_t segments = 1;       ///< number of blocks that make up thread_bytes
   Order order = Order::sequential;  ///< in which a thread's transfers are written, and read in another random one
   bool read = true;
   bool verify = false;     ///< compare what is read with what was written
@@ -154,7 +154,7 @@ struct LoadPlan {
 
 /// Transfers of a thread that may be under way at once.
 unsigned queue_depth(const LoadPlan& plan);
-/// Blocks that a thread with so many transfers needs for that: at least one.
+/// Number of blocks that a thread with this number of transfers needs: at least one.
 unsigned slots_of(const LoadPlan& plan, std::uint64_t transfers);
 /// Transfers in each file.
 std::uint64_t blocks_of_file(const StreamPlan& stream, unsigned ranks);

@@ -13,7 +13,7 @@ void check_shared(Archive& archive, const Shared& plan, const StreamPlan& stream
   archive.check(!stream.shared, "workload.shared", "must be false with this backend.kind", "it is backend.shared");
   // Forcing a shared file to storage is a call that all ranks make together.
   archive.check(!plan.shared || plan.collective || plan.sync != Sync::each, "backend.sync",
-                "must be none or end where ranks write one file independently");
+                "must be none or end unless calls are collective");
 }
 
 void check_backend(Archive& archive, const MpiioPlan& plan, const LoadPlan& of) {
@@ -71,7 +71,7 @@ void check_frames(Archive& archive, const LoadPlan& plan, const FramesPlan& fram
   archive.check(seconds / plan.interval_s <= static_cast<double>(intervals_max), "interval_s",
                 fmt::format("must be a time that {:.0f} s have at most {} of", seconds, intervals_max));
   archive.check(plan.content != ContentKind::file || !frames.image || frames.image->is_whole(), "content",
-                "must be another one with workload.image, which has pixels of its own");
+                "must be another one with workload.image, which defines the pixels");
 }
 
 }  // namespace

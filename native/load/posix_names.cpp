@@ -103,7 +103,7 @@ class PosixNames final : public Names {
   Result<void> rename_by_a_look(const char* from, const char* to) const {
     struct stat status;
     if (::fstatat(folder_, to, &status, AT_SYMLINK_NOFOLLOW) == 0)
-      return make_error(Errc::already_exists, "rename {}: {} is there already", from, to);
+      return make_error(Errc::already_exists, "rename {}: {} exists already", from, to);
     if (::renameat(folder_, from, folder_, to) == 0) return {};
     return failed("rename", from);
   }
@@ -119,7 +119,8 @@ Result<int> open_folder(const std::string& folder) {
   const int failure = errno;
   struct stat status;
   if (::lstat(folder.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
-    return make_error(Errc::not_found, "open folder {}: it is a link; name the folder that it leads to", folder);
+    return make_error(Errc::not_found, "open folder {}: it is a symbolic link; name the folder that it points to",
+                      folder);
   return errno_error(failure, fmt::format("open folder {}", folder));
 }
 

@@ -148,13 +148,13 @@ class QueuedFile final : public StoredFile {
 }  // namespace
 
 Result<std::unique_ptr<StoredFile>> make_queued_file(std::shared_ptr<File> file, unsigned depth) {
-  if (file->descriptor() < 0) return make_error(Errc::unsupported, "io_uring needs files of the kernel");
+  if (file->descriptor() < 0) return make_error(Errc::unsupported, "io_uring requires files of the kernel");
   io_uring ring{};
   const int made = io_uring_queue_init(depth, &ring, 0);
   if (made == -EPERM || made == -ENOSYS || made == -EACCES)
     return make_error(Errc::unsupported,
-                      "backend.queue_depth is {}, which needs io_uring, and this machine or container forbids it "
-                      "(kernel.io_uring_disabled, seccomp): allow it, or choose more threads with a depth of 1",
+                      "backend.queue_depth {} requires io_uring, which this machine or container forbids "
+                      "(kernel.io_uring_disabled, seccomp): allow it, or use more threads with a queue depth of 1",
                       depth);
   if (made == -ENOMEM)
     return make_error(

@@ -23,10 +23,9 @@ Result<Measured> run_workload(const LoadPlan& plan, std::shared_ptr<Backend> bac
 Result<std::shared_ptr<Backend>> make_any_backend(const LoadPlan& plan, const RunContext& context) {
   if (auto backend = make_backend(plan, context.env)) return backend;
   if (context.make_other) return context.make_other(plan, context);
-  return make_error(
-      Errc::invalid_argument,
-      "backend.kind is one that ranks of MPI have; start penstock-load with mpirun, or penstock bench with "
-      "--ranks");
+  return make_error(Errc::invalid_argument,
+                    "backend.kind requires MPI ranks; start penstock-load with mpirun, or penstock bench with "
+                    "--ranks");
 }
 
 Result<void> check_ranks(const LoadPlan& plan, const Team& team) {
@@ -36,7 +35,7 @@ Result<void> check_ranks(const LoadPlan& plan, const Team& team) {
       std::holds_alternative<FramesPlan>(plan.workload) || std::holds_alternative<StreamPlan>(plan.workload);
   if (team.ranks() > 1 && !has_shares)
     return make_error(Errc::invalid_argument,
-                      "workload.kind is one of a single process, expected frames, stream or metadata");
+                      "workload.kind does not support several ranks, expected frames, stream or metadata");
   const auto* frames = std::get_if<FramesPlan>(&plan.workload);
   if (frames != nullptr && frames->frames < team.ranks())
     return make_error(Errc::invalid_argument, "workload.frames is {}, expected one for each of {} ranks at least",

@@ -36,8 +36,8 @@ Result<Outcome> run_load(const LoadPlan& plan, const RunContext& context);
 
 /// The same by the ranks of a job, each of which calls it, with its share of the plan. `context.team` is `team`. The
 /// lead's outcome has the document of all ranks; that of the others is null. Where ranks do not answer any more it has
-/// what the others told, and `left_behind` says that this process has to end without the job. "partial" events have
-/// such a document as soon as the run is to end and a rank has not told its part.
+/// what the others reported, and `left_behind` says that this process has to end without the job. "partial" events have
+/// such a document as soon as the run is to end and a rank has not reported its part.
 Result<Outcome> run_together(const LoadPlan& plan, const RunContext& context, JobTeam& team);
 
 }  // namespace penstock::load

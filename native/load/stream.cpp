@@ -130,7 +130,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     const bool ready = all_are_ready(context, opening_ns + patience_ns);
     begin(!started.ok()  ? Result<Meeting>(started.error())
           : ready        ? context.team.meet(nullptr)
-          : context.stop ? make_error(Errc::cancelled, "told to end before the files were open")
+          : context.stop ? make_error(Errc::cancelled, "stopped before the files were open")
                          : make_error(Errc::timed_out, "the files were not open after {} s", plan_.drain_timeout_s));
     auto moved_ns = ready ? monotonic_ns() : opening_ns;
     std::uint64_t moved = 0;
@@ -169,7 +169,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
       std::lock_guard lock(worker->mutex);
       if (!worker->problem.empty()) return worker->problem;
     }
-    return behind > 0 ? fmt::format("{} threads hang in the storage", behind) : "";
+    return behind > 0 ? fmt::format("{} threads are stalled in the storage", behind) : "";
   }
 
   Json to_json() {

@@ -1,4 +1,4 @@
-/// What the kernel tells about one TCP connection.
+/// What the kernel reports about one TCP connection.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace penstock::load {
 
-/// Since the connection was made, as this end sees it. What an older kernel does not tell is 0.
+/// Since the connection was made, as this end sees it. What an older kernel does not report is 0.
 struct TcpNumbers {
   std::uint64_t bytes_sent = 0;  ///< with those sent again
   std::uint64_t bytes_sent_again = 0;

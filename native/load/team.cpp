@@ -145,12 +145,12 @@ Result<void> JobTeam::wait(Lock& lock, const std::function<bool()>& there, const
   while (true) {
     hand_on_the_end();
     if (there()) return {};
-    if (ends_with_the_run && stop_) return make_error(Errc::cancelled, "the run was told to end");
+    if (ends_with_the_run && stop_) return make_error(Errc::cancelled, "the run was stopped");
     const auto silent = missing();
     const auto silence_ns = monotonic_ns() - heard_ns_[silent];
     if (silence_ns > silence_ns_max_) {
       given_up_[silent] = true;
-      return make_error(Errc::timed_out, "rank {} has shown nothing for {:.0f} s", silent,
+      return make_error(Errc::timed_out, "rank {} has not reported progress for {:.0f} s", silent,
                         static_cast<double>(silence_ns) * 1e-9);
     }
     show_life();

@@ -27,7 +27,7 @@ struct Meeting {
   std::vector<Json> notes;  ///< what each rank brought
 };
 
-/// Takes what another rank told. Must not wait.
+/// Receives a message of another rank. Must not wait.
 using Told = std::function<void(unsigned from, Bytes bytes)>;
 
 /// As workloads and back ends see it. Workloads use it from one thread; what back ends have is safe from several.
@@ -42,12 +42,12 @@ class Team {
 
   /// What a back end has to say to itself in another rank. Does not wait; from one rank to another it comes in order.
   virtual void tell(unsigned /*to*/, Bytes /*bytes*/) {}
-  /// Whom such bytes come to, on a thread of the team's. Before any rank tells something.
+  /// Whom such bytes come to, on a thread of the team's. Before any rank sends something.
   virtual void listen(const Told& /*told*/) {}
   /// Adds to the one number that all ranks share, which begins at 0, and gives what it was. Waits; not while something
-  /// told is taken.
+  /// sent is received.
   virtual Result<std::uint64_t> fetch_add(std::uint64_t /*amount*/) {
-    return make_error(Errc::internal, "one process shares no number");
+    return make_error(Errc::internal, "a single process shares no counters");
   }
 };
 
@@ -122,7 +122,7 @@ class JobTeam final : public Team {
   std::vector<std::int64_t> heard_ns_;    ///< from each rank, last
   std::vector<std::uint64_t> arrived_;    ///< at which meeting each rank is; of the lead
   std::vector<Json> notes_;               ///< of those that arrived; of the lead
-  std::map<std::uint64_t, Json> starts_;  ///< of meetings, as the lead told them
+  std::map<std::uint64_t, Json> starts_;  ///< of meetings, as sent by rank 0
   std::vector<Json> progress_;            ///< of each rank, last; of the lead
   std::vector<Json> parts_;               ///< of the lead
   std::vector<bool> given_up_;

@@ -273,7 +273,7 @@ class WrittenFile final : public load::StoredFile {
 
   Result<void> write(Bytes bytes, std::uint64_t offset) override { return put(bytes, offset, nullptr); }
   Result<std::size_t> read(MutableBytes, std::uint64_t) override {
-    return make_error(Errc::internal, "a store is read when it is closed");
+    return make_error(Errc::internal, "cannot read a store that is still open");
   }
 
   Result<void> begin_write(unsigned slot, Bytes bytes, std::uint64_t offset) override {
@@ -349,7 +349,7 @@ class MadeFile final : public load::StoredFile {
   Result<void> close() override { return {}; }
 
  private:
-  static Error unused() { return make_error(Errc::internal, "this file is joined by its writers"); }
+  static Error unused() { return make_error(Errc::internal, "this file is shared by its writers"); }
 };
 
 /// What a thread reads, with HDF5.
@@ -475,7 +475,7 @@ class StoreBackend final : public load::Backend, public std::enable_shared_from_
   Result<std::shared_ptr<OpenStore>> made(const std::string& name) {
     std::lock_guard lock(mutex_);
     const auto found = shared_.find(name);
-    if (found == shared_.end()) return make_error(Errc::not_found, "{} was not made", name);
+    if (found == shared_.end()) return make_error(Errc::not_found, "{} was not created", name);
     return found->second;
   }
 

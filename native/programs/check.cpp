@@ -34,9 +34,9 @@ int run(const check::CheckPlan& plan) {
 int main(int argc, char** argv) {
   program::CommandLine line(
       "penstock-check",
-      "Proves that a file holds what it should: checksums, index, frame states, and on request every\n"
-      "pixel. Takes a plan (JSON), prints events as JSON lines on stdout and a log on stderr.\n"
-      "Exit status: 0 nothing wrong, 1 damage found, 2 a wrong plan, 130 or 143 stopped early by SIGINT or SIGTERM.");
+      "Verifies a file: checksums, index, frame states and, on request, every pixel. Reads a job\n(JSON), prints "
+      "events as JSON lines on standard output and the log on standard error.\n"
+      "Exit status: 0 no damage, 1 damage found, 2 invalid job, 130 or 143 stopped by SIGINT or SIGTERM.");
   std::string plan_path;
   line.plan(plan_path, check::CheckPlan::description);
   if (const auto code = line.parse(argc, argv)) return *code;

@@ -29,7 +29,7 @@ class StopOnSignal {
       const timespec moment{0, 100'000'000};
       while (!done.stop_requested())
         if (sigtimedwait(&signals_, nullptr, &moment) > 0 && !stop.exchange(true)) {
-          spdlog::info("told to stop");
+          spdlog::info("stopped by SIGTERM");
           if (!started) leave();
         }
     });
@@ -41,7 +41,7 @@ class StopOnSignal {
  private:
   /// Looking up a host, and connecting to one that does not answer, may take long, and hear of nothing.
   [[noreturn]] static void leave() {
-    spdlog::critical("stopped before the series began");
+    spdlog::critical("stopped before the series started");
     std::_Exit(program::exit_failed);
   }
 
@@ -74,11 +74,10 @@ int run(const std::string& plan_path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  program::CommandLine line(
-      "penstock-detector",
-      "Sends a series of frames, simulated or replayed, as a plan describes it. Events come as JSON lines on standard "
-      "output, the log on standard error. Ends with 0 when the series was sent, 1 when it was not, 2 when the plan is "
-      "wrong. Plans: detectors/README.md.");
+  program::CommandLine line("penstock-detector",
+                            "Sends a series of simulated or replayed frames as a job (JSON) describes. Prints events "
+                            "as JSON lines on standard output and the log on standard error. Exit status: 0 the series "
+                            "was sent, 1 failed, 2 invalid job. Jobs: detectors/README.md.");
   std::string plan_path;
   line.plan(plan_path, detector::DetectorPlan::description);
   if (const auto code = line.parse(argc, argv)) return *code;

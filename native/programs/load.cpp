@@ -48,14 +48,14 @@ Result<std::shared_ptr<load::Backend>> make_other_backend(const load::LoadPlan& 
 #ifdef PENSTOCK_HDF5
     return load_hdf5::make_hdf5_backend(plan, context.team, context.env);
 #else
-    return make_error(Errc::invalid_argument, "backend.kind is \"hdf5\", which ranks of this MPI do not have");
+    return make_error(Errc::invalid_argument, "backend.kind \"hdf5\" is not available with this MPI");
 #endif
   }
   if (std::holds_alternative<load::StorePlan>(plan.backend)) {
 #ifdef PENSTOCK_STORE
     return load_hdf5::make_store_backend(plan, context.team, context.env);
 #else
-    return make_error(Errc::invalid_argument, "backend.kind is \"store\", which this program was built without");
+    return make_error(Errc::invalid_argument, "backend.kind \"store\" is not available in this build");
 #endif
   }
 #ifdef PENSTOCK_MPI
@@ -63,7 +63,7 @@ Result<std::shared_ptr<load::Backend>> make_other_backend(const load::LoadPlan& 
 #else
   (void)context;
   return make_error(Errc::invalid_argument,
-                    "backend.kind is \"mpiio\", which ranks of MPI have; start this program with mpirun");
+                    "backend.kind \"mpiio\" requires MPI ranks; start this program with mpirun");
 #endif
 }
 
@@ -122,13 +122,12 @@ Result<load::LoadPlan> shared_plan(const std::string& path, job::Job& job) {
 int main(int argc, char** argv) {
   program::CommandLine line(
       "penstock-load",
-      "Puts load on a storage as a plan (JSON) describes it. Events come as JSON lines on standard output, the last "
-      "one\n"
-      "with the whole result; the log on standard error. SIGINT ends the run early, with the result so far.\n"
-      "Under mpirun or srun its ranks share the plan, begin together, and rank 0 tells the result of all.\n"
-      "Works in the folder that the plan names, makes new files there, and overwrites and removes none: `penstock\n"
-      "bench` makes such a folder and clears it up.\n"
-      "Exit status: 0 done, also where it was interrupted; 1 something failed; 2 a wrong plan.");
+      "Puts load on a storage as a job (JSON) describes. Prints events as JSON lines on standard output, the last one\n"
+      "with the complete result, and the log on standard error. SIGINT ends the run early, with the result so far.\n"
+      "Under mpirun or srun its ranks share the job and start together, and rank 0 reports the result of all.\n"
+      "Creates new files in the directory that the job names, and neither overwrites nor removes any:\n"
+      "`penstock bench` creates such a directory and removes it.\n"
+      "Exit status: 0 done or interrupted, 1 failed, 2 invalid job.");
   std::string plan_path;
   line.plan(plan_path, load::LoadPlan::description);
   bool stop_at_eof = false;

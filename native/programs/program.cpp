@@ -48,16 +48,16 @@ struct CommandLine::Parser {
 
 CommandLine::CommandLine(const std::string& name, const std::string& about)
     : name_(name), parser_(std::make_unique<Parser>(about)) {
-  parser_->app.add_option("--for", parser_->parent, "The process that this one does not outlive, its parent");
+  parser_->app.add_option("--for", parser_->parent, "ID of the parent process; this process exits when it ends");
   parser_->app.set_version_flag("--version", name + " " + version);
 }
 
 CommandLine::~CommandLine() = default;
 
 void CommandLine::plan(std::string& path, nlohmann::json (*description)(), bool required) {
-  parser_->app.add_option("--plan", path, "JSON file with the whole job; - is standard input");
+  parser_->app.add_option("--plan", path, "JSON file with the job; - reads standard input");
   parser_->app.add_flag("--describe-config", parser_->describe,
-                        "Print the fields of a plan, with types, defaults, limits and units, as JSON, and end");
+                        "Print the fields of a job with types, defaults, limits and units as JSON, and exit");
   parser_->description = description;
   if (required) parser_->plan = &path;
 }
@@ -110,7 +110,7 @@ Result<std::string> read_plan(const std::string& path) {
 Result<nlohmann::json> read_json_plan(const std::string& path) {
   PEN_ASSIGN(const auto text, read_plan(path));
   auto plan = nlohmann::json::parse(text, nullptr, false);
-  if (plan.is_discarded()) return make_error(Errc::malformed, "plan {} is no JSON", path);
+  if (plan.is_discarded()) return make_error(Errc::malformed, "plan {} is not JSON", path);
   return plan;
 }
 

@@ -25,7 +25,7 @@ extern const char* const version;
 /// until parse() has returned.
 class CommandLine {
  public:
-  /// `about`: what --help tells.
+  /// `about`: text of --help.
   CommandLine(const std::string& name, const std::string& about);
   ~CommandLine();
 

@@ -37,7 +37,7 @@ Result<recorder::Config> read_config(const std::string& path, job::Job& job) {
   PEN_ASSIGN(const auto shared, job.share_text(text.ok() ? *text : std::string()));
   if (!text.ok()) return std::move(text).error();
   const auto plan = json::parse(shared, nullptr, false);
-  if (plan.is_discarded()) return make_error(Errc::malformed, "plan {} is no JSON", path);
+  if (plan.is_discarded()) return make_error(Errc::malformed, "plan {} is not JSON", path);
   PEN_ASSIGN(const auto config, recorder::Config::from_json(plan));
   return config.for_rank(job.rank(), job.ranks());
 }
@@ -115,7 +115,7 @@ void wait_until_told(const sigset_t& signals, bool stop_at_eof, const recorder::
     const auto input = stop_at_eof ? read_input() : Input::none;
     if (signal == SIGUSR2 || input == Input::end_series) recorder.end_series();
     if (signal == SIGUSR2) signal = 0;
-    if (signal > 0) spdlog::info("{}: completing the files", signal == SIGINT ? "interrupted" : "told to stop");
+    if (signal > 0) spdlog::info("{}: completing the files", signal == SIGINT ? "interrupted" : "stopped by SIGTERM");
     const bool enough = config.series_limit > 0 && recorder.wait_for_limit(std::chrono::milliseconds(0));
     if (signal > 0 || enough || input == Input::ended) recorder.tell_to_stop();
   }
@@ -180,7 +180,7 @@ int record(const recorder::Config& config, const sigset_t& signals, bool stop_at
   team.stop();
   if (!started.ok()) return exit_code_of(started.error());
   if (all_refused) {
-    spdlog::error("every message was refused, and nothing is recorded");
+    spdlog::error("every message was rejected; nothing was recorded");
     return exit_failed;
   }
   return failed == 0 && refused == 0 ? 0 : exit_failed;
@@ -239,7 +239,7 @@ Result<void> set_file_mode(const std::string& octal) {
   const auto [end, error] = std::from_chars(octal.data(), octal.data() + octal.size(), mode, 8);
   if (error != std::errc() || end != octal.data() + octal.size() || (mode & ~0666U) != 0 || (mode & 0600U) != 0600U)
     return make_error(Errc::invalid_argument,
-                      "--file-mode {}: not a mode in octal with which the owner reads and writes, as 0640 is", octal);
+                      "--file-mode {}: not an octal mode that lets the owner read and write, such as 0640", octal);
   ::umask(0666U & ~mode);
   return {};
 }
@@ -252,10 +252,10 @@ int main(int argc, char** argv) {
 
   program::CommandLine line(
       "penstock-recorder",
-      "Records detector streams into HDF5/NeXus files. `penstock record` writes the plan and runs this program.\n"
-      "Under mpirun or srun its ranks write into one file a series; each listens on its own port.\n"
-      "Events go to standard output as JSON lines, the log to standard error.\n"
-      "Exit status: 0 done, 1 a series failed or was refused, or all messages were, 2 the plan is wrong.");
+      "Records detector streams into HDF5/NeXus files. `penstock record` writes the job and starts this program.\n"
+      "Under mpirun or srun its ranks write one file per series; each rank listens on its own port.\n"
+      "Prints events as JSON lines on standard output and the log on standard error.\n"
+      "Exit status: 0 done, 1 a series failed or was rejected, or every message was rejected, 2 invalid job.");
   std::string plan;
   line.plan(plan, recorder::Config::description, false);
   bool filters = false;
@@ -267,7 +267,7 @@ int main(int argc, char** argv) {
   Only only;
   line.flag("--show-placement", only.placement, "Tell where threads and memory would be (of rank 0), and end");
   line.number("--try", only.try_ranks, 1, 256,
-              "Refuse what a recorder of so many ranks would refuse at its start, and end");
+              "Check the job as a recorder with this number of ranks would at its start, and exit");
   std::string file_mode;
   line.text("--file-mode", file_mode, "Who may read and write the files, in octal: 0640; otherwise the umask decides");
   bool alone = false;
@@ -276,7 +276,7 @@ int main(int argc, char** argv) {
   if (const auto code = line.parse(argc, argv)) return *code;
   if (filters) return list_filters(filter_folders);
   if (plan.empty() || !filter_folders.empty()) {
-    spdlog::critical(plan.empty() ? "--plan is required" : "folders are for --filters");
+    spdlog::critical(plan.empty() ? "--plan is required" : "folders require --filters");
     return exit_usage;
   }
   if (auto set = set_file_mode(file_mode); !set.ok()) {

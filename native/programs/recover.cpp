@@ -37,10 +37,10 @@ int run(const recover::RecoverPlan& plan) {
 int main(int argc, char** argv) {
   program::CommandLine line(
       "penstock-recover",
-      "Completes the index of a file whose recorder died, from the segments that are in it. Takes a plan\n"
-      "(JSON), prints events as JSON lines on stdout and a log on stderr.\n"
-      "Exit status: 0 done, or nothing to do; 1 not possible; 2 a wrong plan; 130 or 143 stopped early by SIGINT or\n"
-      "SIGTERM, before anything was written.");
+      "Completes the index of a file whose recorder died, from the segments in the file. Reads a job\n(JSON), prints "
+      "events as JSON lines on standard output and the log on standard error.\n"
+      "Exit status: 0 done, or nothing to do; 1 failed; 2 invalid job; 130 or 143 stopped by SIGINT or SIGTERM\nbefore "
+      "anything was written.");
   std::string plan_path;
   line.plan(plan_path, recover::RecoverPlan::description);
   // On the SIGTERM that its parent's death brings it ends before the first byte is written, and gives the lock on the

@@ -37,11 +37,11 @@ void take_records(File& file, const SegmentHeader& header, Segments& segments, c
   const auto records = store::read_records(file, header);
   if (!records.ok()) {
     findings.add({check::Level::error,
-                  "a segment's records are damaged",
+                  "a segment's records are corrupt",
                   where,
                   {},
                   records.error().message(),
-                  "its chunks can not be found; those that the index has stay there"});
+                  "its chunks cannot be found; those in the index stay there"});
     return;
   }
   const auto& datasets = segments.description.datasets;
@@ -49,7 +49,7 @@ void take_records(File& file, const SegmentHeader& header, Segments& segments, c
     const bool known = record.dataset < datasets.size();
     if (!known || !can_be(record, datasets[record.dataset])) {
       findings.add({check::Level::error,
-                    "a record names what can not be",
+                    "a record is impossible",
                     where,
                     {},
                     fmt::format("dataset {}, chunk {}", record.dataset, record.chunk_index),
@@ -148,7 +148,7 @@ Result<Segments> read_segments(File& file, check::Findings& findings, const std:
     if (described) continue;
     if (!description.ok()) {
       findings.add({check::Level::warning,
-                    "a copy of the description is damaged",
+                    "a copy of the description is corrupt",
                     fmt::format("offset {}", header->address),
                     {},
                     description.error().message(),
@@ -167,24 +167,25 @@ Result<Segments> read_segments(File& file, check::Findings& findings, const std:
     if (is_description) segments.damaged_headers_of_description.push_back(damaged.address);
     // Before the description that is whole there is only another copy of it.
     const bool copied = is_description || (described && damaged.address < described_at);
-    findings.add({copied ? check::Level::warning : check::Level::error,
-                  "a segment's header is damaged",
-                  fmt::format("offset {}", damaged.address),
-                  {},
-                  damaged.why,
-                  copied ? "it held a copy of the description"
-                         : "its chunks can not be found; those that the index has stay there"});
+    findings.add(
+        {copied ? check::Level::warning : check::Level::error,
+         "a segment's header is corrupt",
+         fmt::format("offset {}", damaged.address),
+         {},
+         damaged.why,
+         copied ? "it held a copy of the description" : "its chunks cannot be found; those in the index stay there"});
     segments.first_address = std::min(segments.first_address, damaged.address);
   }
   if (scanner.file_id()) segments.file_id = *scanner.file_id();
   if (described) PEN_TRY(complete_segments(file, segments, findings));
   if (!described)
     segments.no_description =
-        damage ? *damage
-               : make_error(Errc::malformed,
-                            "no description segment is left in it ({} other segments): either Penstock did "
-                            "not record it, or its beginning is gone",
-                            segments.count);
+        damage
+            ? *damage
+            : make_error(
+                  Errc::malformed,
+                  "it has no description segment ({} other segments): Penstock did not record it, or its start is lost",
+                  segments.count);
   return segments;
 }
 

@@ -19,7 +19,7 @@ class ChunkFrames {
  public:
   using Tables = std::vector<std::unique_ptr<check::IndexTable>>;
 
-  /// `indexed` by dataset, empty where there is no index; `states` as the column has them. Both of `tree`. `segments`
+  /// `indexed` by dataset, empty without an index; `states` as the column has them. Both of `tree`. `segments`
   /// outlives this.
   void learn(const Segments& segments, const check::Tree& tree, const Tables& indexed, Bytes states);
   /// The candidate's chunk goes into the index.

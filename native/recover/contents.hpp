@@ -1,4 +1,4 @@
-/// What a recorder that goes on in a file is told of it.
+/// What a recorder that resumes a file needs to know of it.
 #pragma once
 
 #include <cstdint>

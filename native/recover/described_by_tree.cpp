@@ -103,7 +103,7 @@ class Describer {
     const auto end = numbers_.empty() ? 0 : std::size_t{*numbers_.rbegin()} + 1;
     for (std::size_t number = 0; number < end; ++number)
       if (!frames_.contains(static_cast<std::uint16_t>(number)))
-        return make_error(Errc::malformed, "nothing tells which of {} datasets without chunks the records call {}",
+        return make_error(Errc::malformed, "it is unknown which of {} datasets without chunks the records call {}",
                           without_chunks_.size(), number);
     auto& datasets = segments_.description.datasets;
     for (const auto& [number, dataset] : frames_) datasets.push_back(node_of(*dataset));
@@ -210,17 +210,16 @@ class Describer {
     for (const auto& [number, dataset] : frames_)
       if (const auto& node = dataset->info.paths.front(); dataset->chunks.empty())
         by_exclusion += fmt::format("{}{}", by_exclusion.empty() ? "" : ", ", node);
-    auto not_proved = std::string("texts, small values and rows of columns, which no checksum guards");
+    auto not_proved = std::string("texts, small values and rows of columns, which have no checksum");
     if (!by_exclusion.empty())
-      not_proved += fmt::format("; that frames belong to {}, which has none in its index", by_exclusion);
+      not_proved += fmt::format("; that frames belong to {}, whose index is empty", by_exclusion);
     findings_.add(
         {Level::warning,
-         "no copy of the description is whole",
+         "no copy of the description is complete",
          {},
          {},
          segments_.no_description->message(),
-         "a new one is made of HDF5's structures, and says which datasets the segments' frames belong to. Not "
-         "proved are " +
+         "a new one is made from HDF5's structures, which assigns the segments' frames to datasets. Not verified are " +
              not_proved});
     if (!left_out_.empty())
       findings_.add({Level::warning,
@@ -228,7 +227,7 @@ class Describer {
                      left_out_,
                      {},
                      {},
-                     "they stay in HDF5's structures; a rebuild could not make them again"});
+                     "they stay in HDF5's structures; a rebuild would lose them"});
   }
 
   File& file_;
@@ -249,7 +248,7 @@ Result<void> describe_by_tree(File& file, const check::Tree& tree, Segments& seg
   if (!tree.failure.empty() || !tree.unreadable.empty()) {
     const auto of_tree = tree.failure.empty() ? tree.unreadable.front().why : std::string(tree.failure);
     return make_error(Errc::malformed,
-                      "no copy of the description is whole ({}), and HDF5's structures cannot be used ({})",
+                      "no copy of the description is complete ({}), and HDF5's structures are unusable ({})",
                       why.message(), of_tree);
   }
   const auto* id = tree.root_attribute("penstock_file_id");
@@ -257,12 +256,13 @@ Result<void> describe_by_tree(File& file, const check::Tree& tree, Segments& seg
   if (hex == nullptr) return why;
   PEN_ASSIGN(const auto file_id, store::format::file_id_of(*hex));
   if (segments.count > 0 && segments.file_id != file_id)
-    return make_error(Errc::mismatch, "its segments are of another file than HDF5's structures");
+    return make_error(Errc::mismatch, "its segments belong to another file than HDF5's structures");
   segments.file_id = file_id;
   if (auto described = Describer(file, tree, segments, findings).run(); !described.ok())
-    return make_error(Errc::malformed,
-                      "no copy of the description is whole ({}), and HDF5's structures do not say what it said ({})",
-                      why.message(), described.error().message());
+    return make_error(
+        Errc::malformed,
+        "no copy of the description is complete ({}), and HDF5's structures do not contain its contents ({})",
+        why.message(), described.error().message());
   return complete_segments(file, segments, findings);
 }
 

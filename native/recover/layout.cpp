@@ -64,7 +64,7 @@ bool is_there(File& file, store::ValueNode& node, bool with_data, check::Finding
   const auto address = node.place->address;
   const auto done = verify_or_load(file, node, with_data);
   if (done.ok()) return true;
-  findings.add({Level::error, "a value is damaged, and is left out", fmt::format("{} at offset {}", node.path, address),
+  findings.add({Level::error, "a corrupt value is left out", fmt::format("{} at offset {}", node.path, address),
                 "the checksum in the description", done.error().message(),
                 "copy it from another file of the same detector"});
   return false;
@@ -109,7 +109,7 @@ void report_lost_rows(const Segments& segments, check::Findings& findings) {
   for (const auto& column : segments.description.columns) {
     if (column.path == check::state_path || column.path == check::places_path || column.path == received_path) continue;
     findings.add({Level::error,
-                  "the rows of a column cannot be brought back",
+                  "the rows of a column cannot be recovered",
                   column.path,
                   {},
                   "only HDF5's structures held them",

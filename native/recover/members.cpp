@@ -59,12 +59,12 @@ Result<MembersContent> recover_members(
                     file.name,
                     {},
                     one.error().message(),
-                    "it was being made when its recorder died, and holds no frame: nothing is lost"});
+                    "its recorder died while creating it, and it has no frames: nothing is lost"});
       continue;
     }
     if (!one.ok()) {
       findings.add({check::Level::error,
-                    "a file with a part of the frames can not be recovered",
+                    "a file with a part of the frames cannot be recovered",
                     file.name,
                     {},
                     one.error().message(),

@@ -28,8 +28,8 @@ struct MembersContent {
   bool written = false;                    ///< something was missing in a member's index
 };
 
-/// `recover_one` is told a member's path. Files that are none of its own, or too damaged, become findings. An error
-/// that may pass ends the recovery: the master would lose the member's frames.
+/// `recover_one` gets the path of a source file. Files that are none of its own, or too damaged, become findings. An
+/// error that may pass ends the recovery: the master would lose the member's frames.
 Result<MembersContent> recover_members(
     Env& env, const std::string& master, const check::Tree& tree, const store::Members& members,
     check::Findings& findings, RecoverReport& report,

@@ -18,7 +18,7 @@ enum class Proof : std::uint8_t {
 };
 
 struct ProofOptions {
-  unsigned threads = 4;  ///< so many reads at a time
+  unsigned threads = 4;  ///< number of concurrent reads
   std::function<bool()> cancelled;
   std::function<void(std::uint64_t bytes)> advance;  ///< called by several threads
 };

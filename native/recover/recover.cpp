@@ -182,7 +182,7 @@ Result<void> Recovery::read_segments_of_file() {
                    plan_.file,
                    {},
                    journal_damage_,
-                   "their last changes may be there in part; where that shows, they are made anew"});
+                   "their last changes may be incomplete; they are rebuilt if necessary"});
   if (segments_.description.datasets.empty())
     return make_error(Errc::malformed, "{}: its description names no dataset", plan_.file);
   return {};
@@ -190,9 +190,10 @@ Result<void> Recovery::read_segments_of_file() {
 
 Result<void> Recovery::read_index() {
   if (plan_.rebuild && segments_.no_description)
-    return segments_.no_description->with_context("no copy of the description, of which structures are made, is whole");
+    return segments_.no_description->with_context(
+        "no complete copy of the description, from which structures are rebuilt");
   if (plan_.rebuild) {
-    begin_anew("they were asked to be made anew");
+    begin_anew("a rebuild was requested");
     return {};
   }
   progress_.start("reading the index", 0);
@@ -218,11 +219,11 @@ Result<void> Recovery::read_index() {
 void Recovery::begin_anew(const std::string& why) {
   report_.way = Way::rebuild;
   findings_.add({Level::warning,
-                 "HDF5's structures can not be used",
+                 "HDF5's structures are unusable",
                  plan_.file,
                  {},
                  why,
-                 "they are made anew from the description and the segments"});
+                 "they are rebuilt from the description and the segments"});
   tree_ = {};
   layout_ = rebuilt_layout(*file_, segments_, master_ == nullptr ? nullptr : &master_->segments_, findings_);
 }
@@ -231,7 +232,8 @@ void Recovery::begin_anew(const std::string& why) {
 Result<void> Recovery::check_member() const {
   const auto& own = segments_.description;
   const auto& masters = master_->segments_.description;
-  if (own.members) return make_error(Errc::mismatch, "it has files with frames itself, as a file with frames can not");
+  if (own.members)
+    return make_error(Errc::mismatch, "it has files with frames itself, which a file with frames cannot have");
   const auto name = std::filesystem::path(master_->plan_.file).filename().string();
   // A master whose structures tell the series is compared by that: it may have been renamed.
   if (master_->tree_.datasets.empty() && own.member && own.member->master != name)
@@ -240,11 +242,11 @@ Result<void> Recovery::check_member() const {
     return a.path == b.path && a.type == b.type && a.frame_shape == b.frame_shape;
   };
   if (!std::equal(own.datasets.begin(), own.datasets.end(), masters.datasets.begin(), masters.datasets.end(), is_same))
-    return make_error(Errc::mismatch, "its datasets of frames are not those of {}", master_->plan_.file);
+    return make_error(Errc::mismatch, "its datasets of frames differ from those of {}", master_->plan_.file);
   check::Findings differences;
   check::compare_series(master_->tree_, tree_, plan_.file, differences);
   if (const auto list = differences.list(); !list.empty())
-    return make_error(Errc::mismatch, "it is of the series {}, {} of {}", list.front().actual, master_->plan_.file,
+    return make_error(Errc::mismatch, "it belongs to the series {}, {} of {}", list.front().actual, master_->plan_.file,
                       list.front().expected);
   return {};
 }
@@ -260,7 +262,7 @@ Result<void> Recovery::check_series() const {
   const bool holds_nothing = segments_.candidates.empty() && !findings_.any_error();
   if (report_.way == Way::rebuild && !holds_nothing)
     return make_error(Errc::corrupt,
-                      "{}: HDF5's structures can not be used ({}), so nothing is added to it; `penstock recover` makes "
+                      "{}: HDF5's structures are unusable ({}), so nothing is added to it; `penstock recover` makes "
                       "them anew from the segments",
                       plan_.file, because());
   const auto* node = tree_.find(series_path);
@@ -274,7 +276,7 @@ Result<void> Recovery::check_series() const {
 
 Result<void> Recovery::describe_contents() {
   if (report_.way == Way::nothing && !plan_.series->finished)
-    return make_error(Errc::already_exists, "{} holds this series, and is finished", plan_.file);
+    return make_error(Errc::already_exists, "{} holds this series and is complete", plan_.file);
   auto contents = contents_of(frames_.whole, states_of(tree_));
   for (std::size_t i = 0; i < segments_.description.datasets.size(); ++i)
     contents.datasets.push_back(runs_of(frames_of(static_cast<std::uint16_t>(i)).whole));
@@ -296,7 +298,7 @@ Result<std::vector<Proof>> Recovery::prove_what_lacks() {
     wanted.push_back(i);
     bytes += all[i].size;
   }
-  progress_.start("verifying what the index lacks", bytes);
+  progress_.start("verifying frames that the index lacks", bytes);
   ProofOptions options;
   options.cancelled = cancelled_;
   options.advance = [this](std::uint64_t by) { progress_.advance(by); };
@@ -329,11 +331,12 @@ void Recovery::choose_among(std::span<const Candidate> same, std::span<const Pro
       // Beside an index that is whole it was most likely on its way when the recorder died. (The index comes to storage
       // up to a flush interval later than an acknowledgement: of such a chunk nothing tells the two cases apart.)
       const bool expected = read && report_.way != Way::rebuild;
-      findings_.add({expected ? Level::warning : Level::error, read ? "a chunk is damaged" : "a chunk cannot be read",
-                     fmt::format("{} frame {} at offset {}", segments_.description.datasets[candidate.dataset].path,
-                                 ChunkFrames::first_of(segments_, candidate), candidate.address),
-                     "the checksum of its record", read ? "another" : "the storage gives an error",
-                     read ? "it was being written; it is left out" : "it is left out; a later recovery tries again"});
+      findings_.add(
+          {expected ? Level::warning : Level::error, read ? "a chunk is corrupt" : "a chunk cannot be read",
+           fmt::format("{} frame {} at offset {}", segments_.description.datasets[candidate.dataset].path,
+                       ChunkFrames::first_of(segments_, candidate), candidate.address),
+           "the checksum of its record", read ? "another" : "the storage gives an error",
+           read ? "it was not completely written; it is left out" : "it is left out; a later recovery tries again"});
       continue;
     }
     PlacedChunk chunk;
@@ -482,14 +485,13 @@ Result<void> Recovery::look_for_seal() {
   PEN_ASSIGN(const bool sealed, store::is_sealed(*file_, segments_.file_id));
   if (sealed) return {};
   report_.way = Way::seal;
-  findings_.add(
-      {Level::warning,
-       "the file has no seal",
-       plan_.file,
-       {},
-       {},
-       "its recorder was killed while it closed the file, or another program changed it since: it is sealed as "
-       "it is now"});
+  findings_.add({Level::warning,
+                 "the file has no seal",
+                 plan_.file,
+                 {},
+                 {},
+                 "its recorder was killed while closing the file, or another program changed the file later: it is "
+                 "sealed in its present state"});
   return {};
 }
 
@@ -521,8 +523,7 @@ Result<void> Recovery::write() {
   if (report_.way != Way::rebuild) PEN_TRY(store::make_changes(*written_file_, changes_));
   const auto front = report_.way == Way::rebuild ? segments_.first_address : 0;
   if (report_.way == Way::rebuild && front < page_bytes)
-    return make_error(Errc::malformed, "{}: a segment lies at its start; there is no room for HDF5's superblock",
-                      plan_.file);
+    return make_error(Errc::malformed, "{}: a segment is at its start, where HDF5's superblock must be", plan_.file);
   const auto used_bytes = std::max(report_.way == Way::rebuild ? file_bytes_ : used_bytes_, segments_.end);
   PEN_TRY(begin_writing());
   if (report_.way == Way::rebuild) PEN_TRY(take_structures_away(front));

@@ -5,7 +5,7 @@
 /// recovery from being tried at all: `locked` while another process has the file, `not_found`,
 /// `permission`, `no_space`, `malformed` where no description segment is left and HDF5's structures
 /// do not say what it said, `refused` where it cannot be
-/// told whether HDF5's structures are whole: only damage that is certain has them made anew.
+/// known whether HDF5's structures are complete: only certain damage leads to a rebuild.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct RecoverPlan {
   std::string file;
   bool dry_run = false;          ///< look, and write nothing
   bool rebuild = false;          ///< make HDF5's structures anew, whatever can be read of them
-  double index_timeout_s = 120;  ///< HDF5 is ended when it has said nothing for so long
+  double index_timeout_s = 120;  ///< HDF5 is ended after this many seconds without progress
   std::string log_level = "info";
   std::optional<ForSeries> series;
 

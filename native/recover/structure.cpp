@@ -25,8 +25,8 @@ Error undecided(const check::Tree& tree, const std::string& file) {
   const auto& parts = tree.unreadable;
   const auto why = tree.failure.empty() ? parts.front().path + ": " + parts.front().why : tree.failure;
   return make_error(Errc::refused,
-                    "{}: HDF5's structures may be whole, and cannot be read ({}); nothing was written. Where they are "
-                    "lost, `penstock recover --rebuild` makes them anew from the segments",
+                    "{}: HDF5's structures may be complete but cannot be read ({}); nothing was written. If they are "
+                    "lost, `penstock recover --rebuild` rebuilds them from the segments",
                     file, why);
 }
 

@@ -1,4 +1,4 @@
-/// Why a series ended, as its file, the event series_end and its senders are told.
+/// Why a series ended, as reported to its file, the event series_end and its senders.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ enum class EndedBy : std::uint8_t {
   new_start,  ///< its source began another series, and had not said so
   count,      ///< every announced frame was there, and its source did not say so
   silence,    ///< no frame came for end_after_s
-  command,    ///< a user told the recorder
+  command,    ///< a user requested it
   room,       ///< another series needed its file
   stop,       ///< the recorder was stopped
   failure,    ///< its file was removed or replaced, or the storage failed for too long

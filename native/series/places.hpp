@@ -20,7 +20,7 @@ class WaitingBytes {
   std::uint64_t held() const { return held_; }
   /// What is larger than all of them fits alone.
   bool has_room(std::uint64_t bytes) const { return held_ == 0 || (bytes <= max_ && held_ <= max_ - bytes); }
-  /// Whether so many more may wait; they count until release().
+  /// Returns whether this many more may wait; they count until release().
   bool hold(std::uint64_t bytes);
   void release(std::uint64_t bytes) { held_ -= bytes; }
 

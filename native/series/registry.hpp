@@ -88,7 +88,7 @@ struct Started {
 };
 struct FrameSeen {
   std::string name;
-  std::uint64_t generation = 0;  ///< 0: not told apart
+  std::uint64_t generation = 0;  ///< 0: not distinguished
   std::uint64_t number = 0;
   std::uint64_t bytes = 0;
   bool from_line = false;
@@ -229,7 +229,7 @@ struct Answer {
   Why why = Why::none;
   Time until = 0;
   std::uint64_t generation = 0;  ///< of the series that a start was taken for
-  bool is_bare = false;          ///< of a start that waits: there is no room for its tables
+  bool is_bare = false;          ///< of a start that waits: no memory for its tables
   State state = State::unknown;  ///< of the series, afterwards
 };
 
@@ -330,7 +330,7 @@ class Registry {
     std::set<unsigned> joined;   ///< other ranks
     std::set<unsigned> awaited;  ///< that have not handed over
     std::set<unsigned> behind;   ///< at which something waits for the series
-    Time behind_until = 0;       ///< so long it is not closed for that
+    Time behind_until = 0;       ///< until then it is not closed for that
     Time handover_until = 0;
     bool close_commanded = false;
     // What is remembered of a name behind its close, and before its start.

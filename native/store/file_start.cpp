@@ -71,8 +71,8 @@ Result<std::uint64_t> region_bytes_of(std::size_t text_bytes) {
   const auto bytes = format::header_region_bytes(text_bytes);
   if (bytes <= format::header_region_bytes_max) return bytes;
   return make_error(Errc::too_large,
-                    "the description of the file has {} bytes; at most {} are possible: send fewer or shorter texts "
-                    "with the start message",
+                    "the description of the file has {} bytes, which exceeds the maximum of {}: send fewer or shorter "
+                    "texts with the start message",
                     text_bytes, format::header_region_bytes_max - format::header_size_bytes);
 }
 

@@ -13,7 +13,7 @@ namespace penstock::store {
 
 struct FileStart {
   std::uint64_t description_address = 0;
-  std::vector<Extent> headers;  ///< header regions, of which only a seal tells that they are gone
+  std::vector<Extent> headers;  ///< header regions, whose loss only a seal reveals
 };
 
 /// Writes the segment of large values and the description, in front of everything but HDF5's first structures.

@@ -129,7 +129,7 @@ struct ColumnNode {
   ElementType type = ElementType::u64;
   std::vector<std::byte> fill = {};  ///< one element; empty is 0
   std::vector<Attribute> attributes = {};
-  /// Above 0 the values are text: so many bytes of UTF-8, padded with zeros; `type` and `fill` say
+  /// Above 0 the values are text: number of bytes of UTF-8, padded with zeros; `type` and `fill` say
   /// nothing then. (HDF5 keeps text of variable length where readers of a growing file cannot follow.)
   std::size_t text_bytes = 0;
   std::vector<std::uint64_t> shape = {};  ///< of a row that is an array of numbers; empty: one
@@ -142,7 +142,7 @@ struct ColumnNode {
 };
 
 /// Where the chunks of a master file lie: in other files of its folder, its members. Rank r of `ranks` writes members
-/// r, r + ranks, …; with `frames` above 0 each holds so many frames at most, the first ones in the first member of a
+/// r, r + ranks, …; with `frames` above 0 each holds at most this many frames, the first ones in the first member of a
 /// rank, and then row 0 is the first of these. Otherwise a rank has one member, and a row is a frame's number.
 struct Members {
   std::string stem;  ///< the file of member 7 is stem7suffix

@@ -94,7 +94,7 @@ Pipeline::~Pipeline() { drain(); }
 
 Result<void> Pipeline::push(FilledSegment&& segment) {
   if (!filled_.push(std::move(segment)))
-    return make_error(Errc::cancelled, "the store takes no more chunks: it is being finished");
+    return make_error(Errc::cancelled, "the store accepts no more chunks: it is closing");
   return {};
 }
 

@@ -68,7 +68,7 @@ class Pipeline {
 
  private:
   struct HeaderBuffer;
-  /// Written, and to be told about once it is synced.
+  /// Written, to be reported once it is synced.
   struct Unsynced {
     WrittenSegment segment;
     std::uint64_t failed_syncs = 0;  ///< before it was written

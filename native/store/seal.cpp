@@ -160,7 +160,7 @@ Result<void> write_seal(File& file, const format::FileId& id, std::vector<Extent
   PEN_TRY(add_checksums(file, pieces));
   std::vector<std::byte> region(format::header_region_bytes(pieces.size() * format::stretch_size_bytes));
   if (region.size() > format::header_region_bytes_max)
-    return make_error(Errc::too_large, "the seal of {} stretches has {} bytes", pieces.size(), region.size());
+    return make_error(Errc::too_large, "the seal of {} ranges has {} bytes", pieces.size(), region.size());
   format::SegmentHeader header;
   header.kind = format::SegmentKind::seal;
   header.file_id = id;

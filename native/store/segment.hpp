@@ -42,7 +42,7 @@ struct FilledSegment {
   std::int64_t oldest_ns = 0;  ///< monotonic, of the first chunk
 };
 
-/// What the index needs of a segment that was written, or what is to be told of one that was not.
+/// What the index needs of a segment that was written, or what is reported of one that was not.
 struct WrittenSegment {
   std::vector<PlacedChunk> chunks;
   std::optional<Error> failure;

@@ -52,34 +52,34 @@ constexpr std::uint64_t places_bytes_max = std::uint64_t{1} << 60;
 Result<void> check_places(const ChunkedNode& node, std::uint64_t frame_bytes) {
   if (node.places.placement == Placement::log) return {};
   if (!node.is_chunk_a_frame())
-    return make_error(Errc::invalid_argument, "{} has fixed places, which are for whole frames one behind the other",
+    return make_error(Errc::invalid_argument, "{} has fixed offsets, which require consecutive frames, one per chunk",
                       node.path);
   const auto most = std::max(node.chunk_bytes_max, frame_bytes);
   if (most > chunk_bytes_max || node.frames_max > places_bytes_max / (2 * align_up(most, segment_bytes_limit)))
-    return make_error(Errc::too_large, "{} frames of up to {} bytes at fixed places in {}", node.frames_max, most,
+    return make_error(Errc::too_large, "{} frames of up to {} bytes at fixed offsets in {}", node.frames_max, most,
                       node.path);
   return {};
 }
 
 Result<void> check_layout(const FileLayout& layout) {
   if (layout.chunked.size() > 65535)
-    return make_error(Errc::invalid_argument, "{} chunked datasets; at most 65535 are possible", layout.chunked.size());
+    return make_error(Errc::invalid_argument, "{} chunked datasets exceed the maximum of 65535", layout.chunked.size());
   for (const auto& node : layout.chunked) {
     if (node.filters.size() > 32)
-      return make_error(Errc::invalid_argument, "{} has {} filters; at most 32 are possible", node.path,
+      return make_error(Errc::invalid_argument, "{} has {} filters, which exceeds the maximum of 32", node.path,
                         node.filters.size());
     const auto grid = node.grid();
     if (!grid.ok()) return grid.error().with_context(fmt::format("a chunk of {}", node.path));
     if (node.frames_a_chunk() > frames_a_chunk_max)
-      return make_error(Errc::invalid_argument, "a chunk of {} has {} frames; at most {} are possible", node.path,
-                        node.frames_a_chunk(), frames_a_chunk_max);
+      return make_error(Errc::invalid_argument, "a chunk of {} has {} frames, which exceeds the maximum of {}",
+                        node.path, node.frames_a_chunk(), frames_a_chunk_max);
     const auto bytes = ArraySpec{node.type, grid->chunk()}.bytes(chunk_bytes_max);
     if (!bytes.ok()) return bytes.error().with_context(fmt::format("a chunk of {}", node.path));
     if (node.places.placement != layout.chunked.front().places.placement)
-      return make_error(Errc::invalid_argument, "{} has another placement than the dataset before", node.path);
+      return make_error(Errc::invalid_argument, "{} has a different placement than the previous dataset", node.path);
     if (layout.members && !node.is_chunk_a_frame())
       return make_error(Errc::invalid_argument,
-                        "{} lies in several files, which are for whole frames one behind the other", node.path);
+                        "{} is in several files, which require consecutive frames, one per chunk", node.path);
     PEN_TRY(check_places(node, *bytes));
   }
   return {};
@@ -94,9 +94,8 @@ Result<std::shared_ptr<File>> open_no_link(Env& env, const std::string& path) {
   ::close(folder);
   std::error_code ignored;
   if (!file.ok() && std::filesystem::is_symlink(std::filesystem::symlink_status(path, ignored)))
-    return make_error(
-        Errc::already_exists,
-        "{} is a symbolic link, and Penstock does not write through links: remove it, or choose another name", path);
+    return make_error(Errc::already_exists,
+                      "{} is a symbolic link, which Penstock does not follow: remove it, or choose another name", path);
   struct stat info {};
   if (file.ok() && (*file)->descriptor() >= 0 && ::fstat((*file)->descriptor(), &info) == 0 && !S_ISREG(info.st_mode))
     return make_error(Errc::already_exists, "{} is not a regular file: remove it, or choose another name", path);
@@ -115,7 +114,7 @@ Result<std::shared_ptr<File>> claim(Env& env, const std::string& path, bool over
   }
   if (created.error().code() != Errc::already_exists) return created;
   if (!overwrite)
-    return make_error(Errc::already_exists, "{} is there already; choose another name or allow overwriting", path);
+    return make_error(Errc::already_exists, "{} exists already; choose another name or allow overwriting", path);
   PEN_ASSIGN(auto file, open_no_link(env, path));
   PEN_TRY(file->lock(true));
   PEN_TRY(file->truncate(0));
@@ -229,13 +228,13 @@ class OwnStore final : public Store {
     } else if (const auto* left = std::get_if<share::Left>(&message)) {
       space_.cover(left->end);
     } else {
-      return make_error(Errc::malformed, "rank {} answers the lead", from);
+      return make_error(Errc::malformed, "rank {} answers rank 0", from);
     }
     return {};
   }
 
   Result<void> finish(const FinalValues& values) override {
-    if (finished_) return make_error(Errc::invalid_argument, "the store is finished already");
+    if (finished_) return make_error(Errc::invalid_argument, "the store is closed already");
     finished_ = true;
     auto written = members_ ? members_->finish(values.frames) : Result<void>{};
     if (!members_) shared_->pipeline->drain();
@@ -258,7 +257,7 @@ class OwnStore final : public Store {
     PEN_TRY(file_->unlock());
     if (file_->still_named()) return file_->sync_name();
     if (file_->was_moved()) return {};
-    return make_error(Errc::not_found, "the file was removed or replaced while it was written; its frames are lost");
+    return make_error(Errc::not_found, "the file was removed or replaced during the recording; its frames are lost");
   }
 
   bool still_named() const override { return file_->still_named() && (!members_ || members_->still_named()); }
@@ -303,8 +302,8 @@ class OwnStore final : public Store {
 }  // namespace
 
 void Listener::already_there(std::span<const PlacedChunk> chunks) {
-  lost(chunks, make_error(Errc::already_exists, "the file holds a chunk {} already; that one stays",
-                          chunks.front().head.index));
+  lost(chunks,
+       make_error(Errc::already_exists, "the file already has chunk {}, which is kept", chunks.front().head.index));
 }
 
 Result<std::unique_ptr<Store>> Store::create(Env& env, const std::string& path, const FileLayout& layout,
@@ -330,11 +329,11 @@ Result<std::unique_ptr<Store>> Store::resume(Env& env, const std::string& path, 
   PEN_TRY(check_options(options));
   PEN_TRY(check_layout(layout));
   if (placement_of(layout) != Placement::log)
-    return make_error(Errc::invalid_argument, "{} has fixed places; a store goes on with a log only", path);
+    return make_error(Errc::invalid_argument, "{} has fixed offsets; only a log can be resumed", path);
   PEN_ASSIGN(auto opened, env.open(path, {.mode = OpenOptions::Mode::update}));
   PEN_TRY(opened->lock(true));
   PEN_ASSIGN(const bool same, share::is_file(*opened, file));
-  if (!same) return make_error(Errc::mismatch, "{} leads to another file than a moment ago", path);
+  if (!same) return make_error(Errc::mismatch, "{} was replaced a moment ago", path);
   PEN_ASSIGN(const auto left, unfinished_changes(*opened));
   PEN_TRY(make_changes(*opened, left.changes));
   PEN_ASSIGN(auto before, look_before(*opened, file.id));

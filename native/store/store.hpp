@@ -60,8 +60,8 @@ struct ChunkHead {
   std::int64_t encoded_ns = 0;   ///< realtime; comes back in PlacedChunk
   /// CRC-32C of the chunk, where the caller made it while the bytes were in the cache; for put().
   std::optional<std::uint32_t> crc{};
-  /// Of a scan the frame's number, which its place does not tell. Where a chunk has several frames those that are in
-  /// it: bit i is the ith. 0 otherwise.
+  /// Of a scan the frame's number, which does not follow from its location. Where a chunk has several frames those that
+  /// are in it: bit i is the ith. 0 otherwise.
   std::uint32_t frame = 0;
 };
 
@@ -159,7 +159,7 @@ struct FinalValues {
   /// The first dimension of datasets and columns grows to this at least (frames that never came
   /// read as fill); of a scan's datasets to the scan's own length.
   std::uint64_t frames = 0;
-  /// Attributes that tell of the rows: asked for when the listener has put its last ones, on the caller's thread.
+  /// Attributes about the rows: asked for when the listener has put its last ones, on the caller's thread.
   std::function<std::vector<std::pair<std::string, Attribute>>()> of_rows = {};
 };
 

@@ -83,15 +83,15 @@ class SegmentWriter final : public ChunkWriter {
       return make_error(Errc::invalid_argument, "a chunk of dataset {} of {}", position, shared_->datasets.size());
     const auto& dataset = shared_->datasets[position];
     if (head.index > chunk_index_max)
-      return make_error(Errc::too_large, "chunk {} of {}; at most {} is possible", head.index, dataset.path,
+      return make_error(Errc::too_large, "chunk {} of {} exceeds the maximum of {}", head.index, dataset.path,
                         chunk_index_max);
     if (size == 0 || size > chunk_bytes_max)
       return make_error(Errc::invalid_argument, "chunk {} of {} has {} bytes", head.index, dataset.path, size);
     if (dataset.chunks_max > 0 && head.index >= dataset.chunks_max)
-      return make_error(Errc::too_large, "chunk {} of {}, which has places for {}", head.index, dataset.path,
+      return make_error(Errc::too_large, "chunk {} of {}, which has room for {}", head.index, dataset.path,
                         dataset.chunks_max);
     if (dataset.chunk_bytes_max > 0 && size > dataset.chunk_bytes_max)
-      return make_error(Errc::too_large, "chunk {} of {} has {} bytes; its place has room for {}", head.index,
+      return make_error(Errc::too_large, "chunk {} of {} has {} bytes; its slot has room for {}", head.index,
                         dataset.path, size, dataset.chunk_bytes_max);
     if (dataset.frames_a_chunk > 1 && (head.frame == 0 || (head.frame >> (dataset.frames_a_chunk - 1)) > 1))
       return make_error(Errc::invalid_argument, "chunk {} of {} has the frames {:#x} of {}", head.index, dataset.path,

@@ -12,7 +12,7 @@ constexpr std::uint64_t typed_array_last = 87;
 Result<void> read_type_of_tag(std::uint64_t tag, ArrayField& field) {
   constexpr std::uint64_t clamped_u8 = 68, no_type = 76;
   if (tag < typed_array_first || tag > typed_array_last || tag == no_type)
-    return make_error(Errc::malformed, "tag {} where a typed array (tags {} to {}) is expected", tag, typed_array_first,
+    return make_error(Errc::malformed, "tag {} instead of a typed array (tags {} to {})", tag, typed_array_first,
                       typed_array_last);
   const bool is_float = (tag & 16) != 0, is_signed = (tag & 8) != 0, little_endian = (tag & 4) != 0;
   const auto size = tag & 3;
@@ -37,10 +37,11 @@ Result<Encoding> encoding_of_algorithm(std::string_view algorithm) {
   if (algorithm == "bszstd") return Encoding::bitshuffle_zstd;
   if (algorithm == "lz4") return Encoding::lz4;
   if (algorithm == "trpx")
-    return make_error(Errc::unsupported,
-                      "compression algorithm \"trpx\", which no HDF5 filter expands; set the detector's compression "
-                      "to bslz4");
-  return make_error(Errc::unsupported, "compression algorithm \"{}\"; bslz4, bszstd and lz4 are understood",
+    return make_error(
+        Errc::unsupported,
+        "compression algorithm \"trpx\", which no HDF5 filter decompresses; set the detector's compression "
+        "to bslz4");
+  return make_error(Errc::unsupported, "compression algorithm \"{}\" is not supported, expected bslz4, bszstd or lz4",
                     algorithm.substr(0, 32));
 }
 
@@ -126,8 +127,8 @@ Result<void> read_typed(CborReader& reader, std::uint64_t tag, const ArrayContex
   if (reader.peek() == CborKind::tag) {
     PEN_ASSIGN(const auto inner, reader.tag());
     if (inner != tag_compressed)
-      return make_error(Errc::unsupported, "tag {} within a typed array; only {} (compressed) is understood", inner,
-                        tag_compressed);
+      return make_error(Errc::unsupported, "tag {} within a typed array is not supported, expected {} (compressed)",
+                        inner, tag_compressed);
     PEN_TRY(read_compressed(reader, context, true, field));
   } else {
     PEN_ASSIGN(field.payload, read_payload(reader, context));
@@ -148,7 +149,8 @@ Result<std::uint64_t> elements_of(const ArrayField& field) {
   }
   const auto element_bytes = field.form.element_bytes(field.spec.type);
   if (size % element_bytes != 0)
-    return make_error(Errc::malformed, "{} bytes are no whole number of elements of {} bytes", size, element_bytes);
+    return make_error(Errc::malformed, "{} bytes is not a multiple of the element size ({} bytes)", size,
+                      element_bytes);
   return size / element_bytes;
 }
 
@@ -216,7 +218,7 @@ Result<ArrayField> read_array(CborReader& reader, const ArrayContext& context) {
     PEN_ASSIGN(const auto elements, elements_of(field));
     field.spec.shape = {elements};
   } else {
-    return make_error(Errc::malformed, "tag {} where an array (tag {}) is expected", tag, tag_row_major);
+    return make_error(Errc::malformed, "tag {} instead of an array (tag {})", tag, tag_row_major);
   }
   PEN_TRY(check_size(field, context.limits));
   return field;

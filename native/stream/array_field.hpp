@@ -36,7 +36,7 @@ struct ArrayField {
 bool is_array_tag(std::uint64_t tag);
 
 /// Takes one array. With no compression its size is that of shape × type; otherwise the claim of
-/// shape × type is within the limits, and whether the payload expands to it is for the codec to tell.
+/// shape × type is within the limits, and whether the payload expands to it is checked by the codec.
 Result<ArrayField> read_array(CborReader& reader, const ArrayContext& context);
 
 }  // namespace penstock::stream

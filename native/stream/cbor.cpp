@@ -131,7 +131,7 @@ Result<CborReader::Head> CborReader::take_head() {
     PEN_ASSIGN(const auto argument, take(size, "an item's head"));
     for (const auto byte : argument) head.argument = head.argument << 8 | std::to_integer<std::uint64_t>(byte);
   } else if (head.detail < 31 || head.major < major_bytes || head.major == major_tag) {
-    return make_error(Errc::malformed, "at byte {}: 0x{:02x} starts no CBOR item", offset_ - 1, initial);
+    return make_error(Errc::malformed, "at byte {}: 0x{:02x} does not start a CBOR item", offset_ - 1, initial);
   }
   return head;
 }

@@ -1,7 +1,7 @@
 /// CBOR (RFC 8949) read item by item from memory, and written.
 ///
 /// The reader trusts nothing: each length is checked against the bytes that are there before it is
-/// used, containers nest at most as deep as it was told, and after an error it must not be used
+/// used, containers nest at most as deep as configured, and after an error it must not be used
 /// further. It never allocates but for text in pieces. Views point into the input.
 #pragma once
 

@@ -28,7 +28,7 @@ Result<Delivery> frames_of(ImageMessage image, const std::vector<std::string>* c
     };
     const auto foreign = std::find_if_not(image.channels.begin(), image.channels.end(), is_declared);
     if (foreign != image.channels.end()) {
-      auto why = make_error(Errc::mismatch, "image: data: channel \"{}\" is none of the series' channels [{}]",
+      auto why = make_error(Errc::mismatch, "image: data: channel \"{}\" is not one of the series' channels [{}]",
                             foreign->channel, fmt::join(*channels, ", "));
       std::erase_if(image.channels, [&](const ChannelImage& channel) { return !is_declared(channel); });
       if (image.channels.empty()) return why;

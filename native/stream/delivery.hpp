@@ -24,7 +24,7 @@ struct Delivery {
 Result<Delivery> frames_of(ImageMessage image, const std::vector<std::string>* channels,
                            const std::shared_ptr<const void>& owner, Bytes readable = {});
 
-/// Tells the sink of an image that is lost, if the message gets as far as to say which. `element_of` tells of which
+/// Reports a lost image to the sink if the message has its number. `element_of` returns of which
 /// element of the detector the frames of a series are here.
 enum class Fate { damaged, dropped };
 using ElementOf = std::function<std::optional<std::uint32_t>(const std::string& series_unique_id)>;

@@ -29,7 +29,7 @@ Result<std::vector<std::uint32_t>> gaps_along(const json& value, std::uint32_t e
   } else if (value.is_array() && value.size() == count && std::all_of(value.begin(), value.end(), is_gap)) {
     gaps = value.get<std::vector<std::uint32_t>>();
   } else {
-    return make_error(Errc::malformed, "{} is {}; pixels from 0 to {} are expected, or a list of {}, one fewer than {}",
+    return make_error(Errc::malformed, "{} is {}; expected pixels from 0 to {}, or a list of {}, one fewer than {}",
                       where, shown(value), gap_pixels_max, count, extent);
   }
   const bool any = std::any_of(gaps.begin(), gaps.end(), [](auto gap) { return gap > 0; });
@@ -41,7 +41,7 @@ Result<void> read_gaps(const json& gap, const std::string& where, ElementPlace& 
   const bool named = gap.is_object() && !gap.empty() && gap.size() == gap.count("rows") + gap.count("columns");
   if (!pair && !named)
     return make_error(Errc::malformed,
-                      "{} is {}; [rows, columns] is expected, pixels from 0 to {}, or an object of rows and columns",
+                      "{} is {}; expected [rows, columns] with pixels from 0 to {}, or an object with rows and columns",
                       where, shown(gap), gap_pixels_max);
   const auto rows = pair ? gap[0] : gap.value("rows", json(0U));
   const auto columns = pair ? gap[1] : gap.value("columns", json(0U));
@@ -66,16 +66,15 @@ std::string gap_text(const ElementPlace& place) {
 Result<ElementPlace> element_from(const json& object, const std::string& where) {
   const auto grid = object.is_object() ? object.value("grid", json()) : json();
   if (!grid.is_array() || grid.size() != 2 || !is_extent(grid[0]) || !is_extent(grid[1]))
-    return make_error(Errc::malformed, "{}.grid is {}; [rows, columns] from 1 to {} is expected", where, shown(grid),
+    return make_error(Errc::malformed, "{}.grid is {}; expected [rows, columns] from 1 to {}", where, shown(grid),
                       elements_max);
   ElementPlace place{grid[0].get<std::uint32_t>(), grid[1].get<std::uint32_t>(), 0};
   if (place.count() > elements_max)
-    return make_error(Errc::malformed, "{}.grid is {}; at most {} elements are possible", where, shown(grid),
+    return make_error(Errc::malformed, "{}.grid is {}; it exceeds the maximum of {} elements", where, shown(grid),
                       elements_max);
   const auto number = object.value("number", json());
   if (!number.is_number_unsigned() || number.get<std::uint64_t>() >= place.count())
-    return make_error(Errc::malformed, "{}.number is {}; from 0 to {} is expected", where, shown(number),
-                      place.count() - 1);
+    return make_error(Errc::malformed, "{}.number is {}, expected 0 to {}", where, shown(number), place.count() - 1);
   place.number = number.get<std::uint32_t>();
   if (const auto gap = object.find("gap"); gap != object.end()) PEN_TRY(read_gaps(*gap, where + ".gap", place));
   return place;

@@ -1,4 +1,4 @@
-/// Which of a detector's elements a stream is of, as its start message's user_data tells (docs/reference/stream-v2.md).
+/// Which of a detector's elements a stream is of, from its start message's user_data (docs/reference/stream-v2.md).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -7,7 +7,7 @@ Result<void> fill_image(const Frame& frame, const Series& series, ImageMessage& 
     return make_error(Errc::invalid_argument, "channel {} of a series with {} channels", frame.channel,
                       series.channels.size());
   if (frame.encoding == Encoding::zstd || frame.encoding == Encoding::deflate)
-    return make_error(Errc::unsupported, "Stream V2 has no name for the encoding {}", name(frame.encoding));
+    return make_error(Errc::unsupported, "Stream V2 does not define the encoding {}", name(frame.encoding));
   image.series_id = series.id;
   image.series_unique_id = series.unique_id;
   image.image_id = value(frame.number);

@@ -33,11 +33,10 @@ void LateStarts::keep(Series start) {
     start.flatfield.clear();
     start.countrate_correction_table.reset();
     start.unknown.clear();
-    start.remarks.push_back(make_error(
-        Errc::too_large,
-        "masks and tables of {} bytes are left out: start messages that wait for their first image may have {} "
-        "together; enlarge tables_bytes",
-        bytes, bytes_max_));
+    start.remarks.push_back(make_error(Errc::too_large,
+                                       "masks and tables of {} bytes are left out: start messages that wait for their "
+                                       "first image are limited to {} together; increase tables_bytes",
+                                       bytes, bytes_max_));
   }
   late_.push_back({std::move(start)});
 }

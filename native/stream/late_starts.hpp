@@ -1,7 +1,7 @@
 /// Start messages that wait for the first image of their series, which brings what they lack (message.hpp).
 ///
-/// A sender that nothing tells apart from others has one at a time: its next start ends the series before. The memory
-/// of all is bounded.
+/// A sender that cannot be distinguished from others has one at a time: its next start ends the series before. The
+/// memory of all is bounded.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ class LateStarts {
     Series start;
     std::vector<std::pair<FrameNumber, Fate>> lost = {};  ///< images that came and cannot be recorded
   };
-  /// Keeps the start, in the place of one of the same name. Its tables are left out, with a remark, if there is no room
-  /// for them.
+  /// Keeps the start, in the place of one of the same name. Its tables are left out, with a warning, if memory is
+  /// exhausted for them.
   void keep(Series start);
   /// Before a start of this name: the oldest other one, if no more may wait. No image of it came.
   std::optional<Series> let_go_for(const std::string& series_unique_id);

@@ -11,11 +11,11 @@ namespace {
 Result<void> pass_tag(CborReader& reader) {
   if (reader.peek() == CborKind::map) return {};
   if (reader.peek() != CborKind::tag)
-    return make_error(Errc::malformed, "no Stream V2 message: it begins with neither a CBOR map nor CBOR tag {}",
+    return make_error(Errc::malformed, "not a Stream V2 message: it starts with neither a CBOR map nor CBOR tag {}",
                       tag_self_described);
   PEN_ASSIGN(const auto tag, reader.tag());
   if (tag != tag_self_described)
-    return make_error(Errc::malformed, "no Stream V2 message: it begins with CBOR tag {}, not {}", tag,
+    return make_error(Errc::malformed, "not a Stream V2 message: it starts with CBOR tag {}, not {}", tag,
                       tag_self_described);
   return {};
 }
@@ -26,7 +26,7 @@ Result<std::string> type_of(CborReader reader) {
   std::string scratch;
   for (;;) {
     PEN_ASSIGN(const bool another, reader.more(fields));
-    if (!another) return make_error(Errc::malformed, "no Stream V2 message: a map without \"type\"");
+    if (!another) return make_error(Errc::malformed, "not a Stream V2 message: a map without \"type\"");
     PEN_ASSIGN(const auto key, reader.text(scratch));
     if (key == "type") break;
     PEN_TRY(reader.skip(), "\"{}\"", std::string(key.substr(0, 64)));
@@ -50,7 +50,7 @@ Result<Message> read_fields(CborReader& reader, const ArrayContext& context) {
     PEN_ASSIGN(auto end, read_end(reader, fields, context.limits), "end");
     return Message(std::move(end));
   }
-  return make_error(Errc::malformed, "type \"{}\" is none of start, image, end", type.substr(0, 64));
+  return make_error(Errc::malformed, "type \"{}\" is not start, image or end", type.substr(0, 64));
 }
 
 Result<Message> parse(Bytes message, const ArrayContext& context) {

@@ -2,8 +2,8 @@
 ///
 /// Parsing performs no I/O and allocates nothing on the word of a length that the bytes do not bear
 /// out. Every error names the field and the value. A start message may lack what an image brings as well: its type,
-/// its shape and its channels. A field that the pixels do not need is no reason to
-/// refuse a message, whatever it holds: it is told among the message's remarks. Views in a parsed message point into
+/// its shape and its channels. A field that the pixels do not need never makes it
+/// reject a message, whatever it holds: it is listed in the message's warnings. Views in a parsed message point into
 /// the bytes that were parsed and live as long as those.
 #pragma once
 
@@ -58,7 +58,7 @@ struct ImageMessage {
   std::int64_t stop_ns = -1;
   std::int64_t real_ns = -1;           ///< a duration
   std::vector<ChannelImage> channels;  ///< at least one
-  /// Scalars of a user_data map by key; values that are no scalars, and a user_data that is no map
+  /// Scalars of a user_data map by key; values that are not scalars, and a user_data that is not a map
   /// (under "user_data"), as JSON text. Unknown top-level fields likewise.
   std::vector<std::pair<std::string, MetaValue>> metadata;
   /// Fields that could not be understood, each with its value: they are left out.
@@ -86,11 +86,11 @@ struct ImageName {
   std::string series_unique_id;
   std::uint64_t image_id = 0;
 };
-/// Nothing where the message is no image, or does not get as far as to say which.
+/// Returns nullopt if the message is not an image, or ends before its number.
 std::optional<ImageName> name_of_image(Bytes message, const MessageLimits& limits);
 
 /// Which series a message begins, though it could not be parsed; empty where it does not say that. Nothing where the
-/// message is no start.
+/// message is not a start message.
 std::optional<std::string> name_of_start(Bytes message, const MessageLimits& limits);
 
 std::vector<std::byte> encode_start(const Series& series);

@@ -32,7 +32,7 @@ inline Result<std::string> read_identifier(CborReader& reader, const MessageLimi
 inline Result<std::string> read_date(CborReader& reader, const MessageLimits& limits) {
   if (reader.peek() == CborKind::tag) {
     PEN_ASSIGN(const auto tag, reader.tag());
-    if (tag != tag_date_time) return make_error(Errc::malformed, "tag {} where a date (tag 0) is expected", tag);
+    if (tag != tag_date_time) return make_error(Errc::malformed, "tag {} instead of a date (tag 0)", tag);
   }
   return read_text(reader, limits.identifier_bytes_max);
 }

@@ -309,7 +309,7 @@ Result<void> check_required(const ImageMessage& image, unsigned seen) {
     if ((seen & 1u << field) != 0) continue;
     const auto* why = field == data ? told_damage(image) : nullptr;
     if (why == nullptr) return make_error(Errc::malformed, "{}: missing", field_names[field]);
-    return make_error(Errc::malformed, "frame {} of series \"{}\" was damaged when it was sent: {}", image.image_id,
+    return make_error(Errc::malformed, "frame {} of series \"{}\" was corrupt when it was sent: {}", image.image_id,
                       image.series_unique_id, why->substr(0, shown_max));
   }
   if (image.channels.empty()) return make_error(Errc::malformed, "data: no channel");

@@ -47,7 +47,7 @@ bool keep_item(const std::string& key, Bytes item, Start& start) {
 /// The frames of a start message that is refused would not come again: what is not understood is only kept.
 void set_aside(std::string_view field, Bytes item, const Error& why, Start& start) {
   const auto name = fmt::format("{}_as_told", field);
-  const auto fate = keep_item(name, item, start) ? fmt::format("it is only kept, as {}", name) : "it is left out";
+  const auto fate = keep_item(name, item, start) ? fmt::format("it is stored only as {}", name) : "it is left out";
   start.series.remarks.push_back(make_error(why.code(), "{}: {}: {}", shown_field(field, item), why.message(), fate));
 }
 
@@ -198,7 +198,7 @@ Result<void> read_type(CborReader& reader, Start& start) {
   PEN_ASSIGN(const auto text, reader.text(scratch));
   // Half floats are kept as float32.
   const auto type = text == "float16" ? ElementType::f32 : element_type_of(text);
-  if (!type) return make_error(Errc::unsupported, "\"{}\" is no element type", text.substr(0, 32));
+  if (!type) return make_error(Errc::unsupported, "\"{}\" is not an element type", text.substr(0, 32));
   start.series.frame.type = *type;
   start.series.has_type = true;
   return {};
@@ -238,7 +238,7 @@ constexpr auto fields = std::to_array<Field>({
     {"image_size_z", Need::right,
      [](CborReader& reader, Start& start) -> Result<void> {
        PEN_ASSIGN(start.planes, reader.unsigned_integer());
-       if (start.planes == 0) return make_error(Errc::malformed, "0; leave it out where frames have two dimensions");
+       if (start.planes == 0) return make_error(Errc::malformed, "0; leave it out for frames with two dimensions");
        return {};
      }},
     {"image_dtype", Need::right, read_type},
@@ -298,7 +298,7 @@ Result<void> read_field(CborReader& reader, const Field& field, std::uint64_t& s
   if ((seen & bit) != 0 && field.need != Need::never) return make_error(Errc::malformed, "twice");
   if ((seen & bit) != 0) {
     if ((start.told_twice & bit) == 0)
-      start.series.remarks.push_back(make_error(Errc::malformed, "{}: twice: the first one counts", field.name));
+      start.series.remarks.push_back(make_error(Errc::malformed, "{}: duplicate: the first one is used", field.name));
     start.told_twice |= bit;
     return reader.skip();
   }
@@ -311,7 +311,7 @@ Result<void> read_field(CborReader& reader, const Field& field, std::uint64_t& s
 Result<void> check_array(const NamedArray& array, const Series& series) {
   const auto& channels = series.channels;
   if (!channels.empty() && std::find(channels.begin(), channels.end(), array.channel) == channels.end())
-    return make_error(Errc::mismatch, "\"{}\": none of the series' channels [{}]", array.channel.substr(0, 64),
+    return make_error(Errc::mismatch, "\"{}\" is not one of the series' channels [{}]", array.channel.substr(0, 64),
                       fmt::join(channels, ", "));
   const auto& frame = series.frame.shape;
   if (frame.empty()) return {};

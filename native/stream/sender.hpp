@@ -12,7 +12,7 @@
 
 namespace penstock::stream {
 
-/// What became of a series at the other end, as far as the protocol tells.
+/// Outcome of a series at the other end, as far as the protocol reports it.
 struct Receipt {
   bool confirmed = false;        ///< the receiver has closed its file; false where the protocol has no acknowledgements
   std::string problem;           ///< why the file failed, empty if it did not
@@ -43,7 +43,7 @@ class FrameSender {
 
   virtual Result<void> end() = 0;
 
-  /// Waits until the receiver has told the result, or for protocols without acknowledgements until
+  /// Waits until the receiver has reported the result, or for protocols without acknowledgements until
   /// everything was handed over; `timed_out` after `wait`.
   virtual Result<Receipt> finish(std::chrono::nanoseconds wait) = 0;
 

@@ -123,7 +123,8 @@ Result<Series> series_of(const Series& whole, const ElementPlace& element, Eleme
     for (auto& array : *arrays) {
       PEN_ASSIGN(const auto elements, Tiling::of(array.spec, shape));
       if (array.encoding != Encoding::none || array.spec.shape != whole.frame.shape)
-        return make_error(Errc::unsupported, "a mask or flat field that is compressed, or not of the frame's shape");
+        return make_error(Errc::unsupported,
+                          "a mask or flat field that is compressed or does not have the frame's shape");
       array = cut(array, elements, element.number);
     }
   return series;

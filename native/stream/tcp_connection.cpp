@@ -131,7 +131,7 @@ void TcpConnection::serve() {
 Result<void> TcpConnection::read_exactly(MutableBytes into, std::int64_t deadline_ns) {
   while (!into.empty()) {
     const auto left_ms = (deadline_ns - monotonic_ns()) / 1'000'000;
-    if (left_ms <= 0) return make_error(Errc::timed_out, "did not come within {} ms", options_.hello_timeout.count());
+    if (left_ms <= 0) return make_error(Errc::timed_out, "did not arrive within {} ms", options_.hello_timeout.count());
     PEN_ASSIGN(const bool ready, socket_->readable(std::chrono::milliseconds(left_ms)));
     if (!ready) continue;
     PEN_ASSIGN(const auto got, socket_->receive_now(into));
@@ -156,7 +156,7 @@ Result<void> TcpConnection::greet() {
   if (options_.token && !same_token(*options_.token, hello.token))
     return Error(Errc::refused, hello.token.empty() ? "a token is required" : "wrong token");
   if (hello.client.size() > client_bytes_max)
-    return make_error(Errc::too_large, "client has {} bytes; at most {} are possible", hello.client.size(),
+    return make_error(Errc::too_large, "client has {} bytes, which exceeds the maximum of {}", hello.client.size(),
                       client_bytes_max);
   has_place_ = places_.fetch_add(1) < options_.connections_max;
   if (!has_place_) {
@@ -188,7 +188,7 @@ Result<bool> TcpConnection::serve_one() {
 Result<void> TcpConnection::refuse(const TcpHeader& header, const Error& why) {
   reject(header.sequence, why);
   if (header.pixels_bytes > skip_factor * options_.limits.frame_bytes_max)
-    return make_error(Errc::disconnected, "too long to be read over; the connection is closed");
+    return make_error(Errc::disconnected, "too long to be skipped; the connection is closed");
   input_.consume(tcp_header_bytes);
   return input_.discard(std::uint64_t{header.message_bytes} + header.pixels_bytes);
 }
@@ -252,14 +252,15 @@ Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, cons
     return make_error(Errc::out_of_order, "a message of kind {} from a client", name(header.kind));
   const bool is_long = message.size() >= long_message_bytes;
   while (is_long && !table_.long_messages().try_acquire_for(std::chrono::milliseconds(100)))
-    if (stopping_) return make_error(Errc::cancelled, "the source stops");
+    if (stopping_) return make_error(Errc::cancelled, "the source is stopping");
   const auto give_back = [](TcpSeriesTable* table) { table->long_messages().release(); };
   std::unique_ptr<TcpSeriesTable, decltype(give_back)> turn(is_long ? &table_ : nullptr, give_back);
   PEN_ASSIGN(auto parsed, parse_detached(message, pixels.bytes, options_.limits));
   const bool same_kind = (header.kind == TcpKind::start && std::holds_alternative<Series>(parsed)) ||
                          (header.kind == TcpKind::image && std::holds_alternative<ImageMessage>(parsed)) ||
                          (header.kind == TcpKind::end && std::holds_alternative<SeriesEnd>(parsed));
-  if (!same_kind) return make_error(Errc::mismatch, "the header says {}, the message is another", name(header.kind));
+  if (!same_kind)
+    return make_error(Errc::mismatch, "the header says {}, but the message is another one", name(header.kind));
   if (auto* image = std::get_if<ImageMessage>(&parsed)) {
     const auto* channels = find_channels(image->series_unique_id);
     const Bytes readable(pixels.owner->bytes().data(), pixels.owner->capacity());
@@ -282,7 +283,7 @@ Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, cons
     }
   } else if (auto* series = std::get_if<Series>(&parsed)) {
     if (const auto field = lacks(*series); !field.empty())
-      return make_error(Errc::malformed, "start: {}: missing; only over ZeroMQ the first image may bring it", field);
+      return make_error(Errc::malformed, "start: {}: missing; only over ZeroMQ the first image may provide it", field);
     turn.reset();  // to begin a series may take its time
     series->window_frames = window_of(*series);
     auto started = table_.start(std::move(*series), (header.flags & tcp_flag_resume) != 0, link_, sink_);

@@ -139,7 +139,7 @@ Result<TcpHeader> decode_header(std::span<const std::byte, tcp_header_bytes> fro
   if (crc != computed) return make_error(Errc::mismatch, "header checksum {:08x}, computed {:08x}", crc, computed);
   const auto version = load_le<std::uint16_t>(&from[4]);
   if (version != tcp_version)
-    return make_error(Errc::unsupported, "protocol version {}; {} is understood", version, tcp_version);
+    return make_error(Errc::unsupported, "protocol version {} is not supported, expected {}", version, tcp_version);
   const auto kind = load_le<std::uint16_t>(&from[6]);
   if (kind < 1 || kind > kind_names.size()) return make_error(Errc::unsupported, "message kind {}", kind);
   TcpHeader header;
@@ -170,7 +170,7 @@ std::vector<std::byte> encode_control(TcpKind kind, std::uint64_t sequence, cons
 Result<TcpControl> parse_control(TcpKind kind, Bytes message) {
   CborReader reader(message, control_nesting_max);
   PEN_ASSIGN(const auto tag, reader.tag());
-  if (tag != tag_self_described) return make_error(Errc::malformed, "begins with CBOR tag {}", tag);
+  if (tag != tag_self_described) return make_error(Errc::malformed, "starts with CBOR tag {}", tag);
   PEN_ASSIGN(auto fields, reader.enter_map());
   TcpControl control;
   std::string scratch;

@@ -51,14 +51,14 @@ Result<TcpHeader> decode_header(std::span<const std::byte, tcp_header_bytes> fro
 struct TcpControl {
   std::string peer;   ///< hello: name and version, for logs
   std::string token;  ///< hello, from the client
-  /// hello, from a client: tells it from others, the same for all its connections; empty: not told.
+  /// hello, from a client: identifies it, the same for all its connections; empty: not sent.
   std::string client;
   /// hello, from a client: what it keeps that is not acknowledged, at most, in messages and in bytes of their pixels;
-  /// 0: any, or not told.
+  /// 0: any, or not sent.
   std::uint64_t window_frames = 0;
   std::uint64_t window_bytes = 0;
   std::string series_unique_id;  ///< ack, closed
-  std::string ended_by;          ///< closed: why the series ended, as in the event series_end; empty: not told
+  std::string ended_by;          ///< closed: why the series ended, as in the event series_end; empty: not sent
   std::uint64_t safe_below = 0;  ///< ack, closed
   std::uint64_t sequence = 0;    ///< error: of the message at fault
   std::string code;              ///< error

@@ -20,7 +20,7 @@ Result<BufferRef> acquire(BufferPool& pool, std::size_t size, const std::atomic<
   for (;;) {
     auto buffer = pool.acquire(size, 100ms);
     if (buffer.ok() || buffer.error().code() != Errc::timed_out) return buffer;
-    if (stopping) return make_error(Errc::cancelled, "the source stops");
+    if (stopping) return make_error(Errc::cancelled, "the source is stopping");
   }
 }
 
@@ -84,9 +84,9 @@ Result<std::size_t> TcpInput::receive(MutableBytes into, bool wait_all, bool idl
     if (got.ok() && (*got > 0 || idle)) return got;
     if (got.ok()) return make_error(Errc::disconnected, "the connection ended within a message");
     if (got.error().code() != Errc::timed_out) return got;
-    if (stopping_) return make_error(Errc::cancelled, "the source stops");
+    if (stopping_) return make_error(Errc::cancelled, "the source is stopping");
     if (!idle)
-      return make_error(Errc::timed_out, "the rest of a message did not come within {} ms", stall_timeout_.count());
+      return make_error(Errc::timed_out, "the rest of a message did not arrive within {} ms", stall_timeout_.count());
   }
 }
 

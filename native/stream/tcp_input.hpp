@@ -23,7 +23,7 @@ class TcpInput {
            const std::atomic<bool>& stopping);
 
   /// Makes `size` bytes readable in one piece. With nothing begun it waits for ever and is false
-  /// once the peer has closed or the source stops; otherwise that is `disconnected`, and silence for
+  /// once the peer has closed or the source is stopping; otherwise that is `disconnected`, and silence for
   /// the stall timeout `timed_out`.
   Result<bool> require(std::size_t size);
   Bytes view(std::size_t offset, std::size_t size) const;

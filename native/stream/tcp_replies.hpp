@@ -1,4 +1,4 @@
-/// What a receiver tells one client, on a thread of its own, so that a client that does not read
+/// Replies of a receiver to one client, on a thread of its own, so that a client that does not read
 /// holds back nobody else.
 #pragma once
 

@@ -119,15 +119,15 @@ Result<void> TcpSenderSession::check_cancelled() const {
 
 /// The receiver still wants the series.
 Result<void> TcpSenderSession::check_open() const {
-  if (!started_) return make_error(Errc::out_of_order, "no series has begun");
+  if (!started_) return make_error(Errc::out_of_order, "no series has started");
   if (!receipt_.confirmed) return {};
   if (!receipt_.problem.empty())
     return make_error(Errc::refused, "{}: the receiver has closed the series: {}", address(), receipt_.problem);
   if (ended_by_ == "stop")
-    return make_error(Errc::refused, "{}: the receiver was stopped: frames below {} are safe", address(),
+    return make_error(Errc::refused, "{}: the receiver was stopped: frames below {} are acknowledged", address(),
                       receipt_.safe_below);
   const auto of = series_.frames > 0 ? fmt::format(" of {}", series_.frames) : std::string();
-  return make_error(Errc::refused, "{}: the receiver has ended the series early: those below frame {}{} are safe",
+  return make_error(Errc::refused, "{}: the receiver has ended the series early: frames below {}{} are acknowledged",
                     address(), receipt_.safe_below, of);
 }
 
@@ -247,12 +247,12 @@ Result<void> TcpSenderSession::persist(Step step) {
     socket_.reset();
     if (started_ && receipt_.confirmed) return check_open();
     if (stopped_)
-      return make_error(Errc::disconnected, "{}: the receiver was stopped: frames below {} are safe", address(),
+      return make_error(Errc::disconnected, "{}: the receiver was stopped: frames below {} are acknowledged", address(),
                         receipt_.safe_below);
     if (++fruitless_connections_ > fruitless_connections_max)
-      return outcome.error().with_context(fmt::format("{}: lost {} connections in a row{}{}", address(),
-                                                      fruitless_connections_, receipt_.refused > 0 ? ", refusing " : "",
-                                                      receipt_.first_refusal));
+      return outcome.error().with_context(
+          fmt::format("{}: lost {} connections in a row{}{}", address(), fruitless_connections_,
+                      receipt_.refused > 0 ? ", rejecting " : "", receipt_.first_refusal));
     PEN_TRY(connect(options_.reconnect_timeout));
   }
 }
@@ -325,8 +325,9 @@ Result<Receipt> TcpSenderSession::finish(std::chrono::nanoseconds wait) {
     while (!receipt_.confirmed) {
       PEN_TRY(send_rest());
       if (monotonic_ns() > give_up_ns)
-        return make_error(Errc::timed_out, "{}: the receiver has not closed the series; frames below {} are safe{}{}",
-                          address(), receipt_.safe_below, state_.empty() ? "" : "; its last words were: ", state_);
+        return make_error(Errc::timed_out,
+                          "{}: the receiver has not closed the series; frames below {} are acknowledged{}{}", address(),
+                          receipt_.safe_below, state_.empty() ? "" : "; its last words were: ", state_);
       PEN_TRY(wait_for_replies());
     }
     return {};
@@ -386,8 +387,8 @@ Result<void> TcpSenderSession::handle(const TcpHeader& header, Bytes message) {
   if (!ours) return {};
   if (reply.safe_below > window_.sent_below())
     return make_error(Errc::malformed,
-                      "frames below {} of series \"{}\" are called safe, and only those below {} were "
-                      "sent: what the receiver says cannot be relied on",
+                      "the receiver acknowledges frames below {} of series \"{}\", but only those below {} were sent: "
+                      "its acknowledgements are not reliable",
                       reply.safe_below, series_.unique_id, window_.sent_below());
   start_answered_ = true;
   fruitless_connections_ = 0;
@@ -405,13 +406,13 @@ Result<void> TcpSenderSession::handle(const TcpHeader& header, Bytes message) {
 
 Result<void> TcpSenderSession::handle_error(const TcpControl& reply) {
   const auto text = fmt::format("{}: {}", reply.code, reply.text);
-  if (!greeted_) return make_error(Errc::refused, "the receiver refuses the connection: {}", text);
+  if (!greeted_) return make_error(Errc::refused, "the receiver rejects the connection: {}", text);
   if (reply.sequence == 0) {
     note_state(reply);
     return make_error(Errc::disconnected, "{}: the receiver ends the connection: {}", address(), text);
   }
   if (started_ && !start_answered_ && reply.sequence == start_sequence_)
-    return make_error(Errc::refused, "the receiver refuses the series: {}", text);
+    return make_error(Errc::refused, "the receiver rejects the series: {}", text);
   if (receipt_.refused++ == 0) receipt_.first_refusal = text;
   // What was refused once is refused again: it is not kept.
   window_.drop(reply.sequence);

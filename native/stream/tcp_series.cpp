@@ -259,16 +259,16 @@ Result<void> claim_element(TcpSeries& series, std::uint32_t element, const TcpLi
   for (const auto& rival : series.rivals(link, element)) {
     if (rival->is_there(series.unique_id())) {
       auto why = make_error(Errc::mismatch,
-                            "element {} of series \"{}\" comes from {} already, and {} says that it is the same one; "
-                            "give each element a number of its own (user_data.penstock.element)",
+                            "element {} of series \"{}\" already comes from {}, but {} claims the same element; give "
+                            "each element a different number (user_data.penstock.element)",
                             element, series.unique_id(), rival->peer(), link.peer);
       sink.refuse_element(series.unique_id(), fmt::format("tcp {}", link.peer), why);
       sink.reject(fmt::format("tcp {}", link.peer), why);
       return why;
     }
-    const auto why = make_error(Errc::disconnected,
-                                "element {} of series \"{}\" came from {}, where nobody is left: it comes from {} now",
-                                element, series.unique_id(), rival->peer(), link.peer);
+    const auto why = make_error(
+        Errc::disconnected, "element {} of series \"{}\" came from {}, which has disconnected: it now comes from {}",
+        element, series.unique_id(), rival->peer(), link.peer);
     sink.note(fmt::format("tcp {}", link.peer), why);
     rival->ask_again(series.unique_id(), why);
   }
@@ -286,25 +286,26 @@ Result<void> TcpSeriesTable::start(Series series, bool resume, const TcpLink& li
   const bool another_element = known != nullptr && !known->is_closed() && element && !known->has_begun(element->number);
   if (known != nullptr && !resume && !known->is_closed() && !another_element)
     return make_error(Errc::out_of_order,
-                      "{}series \"{}\" has started already; a client that comes back says so with the flag resume",
+                      "{}series \"{}\" has started already; a client that reconnects must set the flag resume",
                       element ? fmt::format("element {} of ", element->number) : "", series.unique_id);
   if (known != nullptr && element && known->is_taken(*link.replies, element->number))
-    return make_error(Errc::out_of_order,
-                      "this connection has begun another element of series \"{}\"; element {} needs one of its own",
-                      series.unique_id, element->number);
+    return make_error(
+        Errc::out_of_order,
+        "this connection already sends another element of series \"{}\"; element {} requires a separate connection",
+        series.unique_id, element->number);
   series.resumed = resume;
   if (known != nullptr && (resume || another_element)) {
     if (!known->is_of(series))
       return make_error(Errc::mismatch,
-                        "series \"{}\" began with another shape, type, number of frames, channels or elements",
+                        "series \"{}\" started with a different shape, type, number of frames, channels or elements",
                         series.unique_id);
     if (const auto gap = gap_text(element.value_or(ElementPlace{})); gap != known->gap())
-      return make_error(Errc::mismatch, "the gap between elements is {}; series \"{}\" began with {}", gap,
+      return make_error(Errc::mismatch, "the gap between elements is {}; series \"{}\" started with {}", gap,
                         series.unique_id, known->gap());
     if (const auto needed = sink.window_needed(series.unique_id); window > 0 && window < needed && !known->is_closed())
       return make_error(Errc::refused,
-                        "the sender keeps {} frames that are not acknowledged; series \"{}\" needs {} at least, as its "
-                        "chunks have several frames: enlarge the sender's window",
+                        "the sender's window is {} frames; series \"{}\" requires at least {}, because its chunks have "
+                        "several frames: increase the window",
                         window, series.unique_id, needed);
     if (another_element) PEN_TRY(sink.begin(std::move(series), known));
     known->join(link, element);

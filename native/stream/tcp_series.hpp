@@ -25,7 +25,7 @@ struct TcpLink {
   std::shared_ptr<TcpReplies> replies;
   std::shared_ptr<Socket> socket;
   std::string peer;         ///< "127.0.0.1:51234"
-  std::string client = {};  ///< of its hello; empty: not told
+  std::string client = {};  ///< of its hello; empty: not sent
 };
 
 /// What one connection put into one series: acknowledgements speak of its own frames alone, as nobody else knows which
@@ -114,7 +114,7 @@ class TcpSeries : public AckListener {
            grid_of(series) == grid_;
   }
 
-  /// Between elements, as the first start told it.
+  /// Between elements, as in the first start message.
   const std::string& gap() const { return gap_; }
 
   /// Whether a stream of this element of the detector has begun.
@@ -136,11 +136,11 @@ class TcpSeries : public AckListener {
   /// Whether each of these connections has sent the end, and none was cut off before its own that may come back.
   bool have_all_ended(const std::set<const TcpReplies*>& connections) const;
 
-  /// Sessions are told.
+  /// Notifies sessions.
   void safe_below(const std::string&, FrameNumber) override {}
   void ended(const std::string& series_unique_id, std::string_view ended_by) override;
   void closed(const std::string& series_unique_id, const std::string& problem) override;
-  /// The connections that bring the element are told, or, without one, all of them: then nobody has begun the series.
+  /// Notifies the connections of the element, or, without one, all of them: then no one has started the series.
   void refused(const std::string& series_unique_id, const std::optional<ElementPlace>& element,
                const std::string& why) override;
   bool is_refused() const override;
@@ -206,7 +206,7 @@ class TcpSeriesTable {
   std::counting_semaphore<long_messages_max> long_messages_{long_messages_max};
 
   std::atomic<std::size_t> guests_{0};
-  std::mutex starting_;  // held while the sink opens a series, so that two starts of one are told apart
+  std::mutex starting_;  // held while the sink opens a series, so that two starts of one are distinguished
   mutable std::mutex mutex_;
   // guarded by mutex_
   std::set<const TcpReplies*> connections_;

@@ -68,13 +68,14 @@ class TcpSource : public Source {
       }
       table_->set_guests(lobby.guests());
       for (auto& stranger : visit->gone)
-        turn_away(stranger.socket, sink,
-                  stranger.late
-                      ? make_error(Errc::timed_out, "hello: did not come within {} ms", options_.hello_timeout.count())
-                      : make_error(Errc::refused,
-                                   "{} connections without a hello are open, which is the limit: this one is the "
-                                   "oldest, and is closed for a newer one",
-                                   options_.strangers_max));
+        turn_away(
+            stranger.socket, sink,
+            stranger.late
+                ? make_error(Errc::timed_out, "hello: did not arrive within {} ms", options_.hello_timeout.count())
+                : make_error(
+                      Errc::refused,
+                      "{} connections without a hello are open, which is the limit: closing this one, the oldest",
+                      options_.strangers_max));
     }
   }
 
@@ -116,7 +117,8 @@ Result<std::unique_ptr<Source>> make_tcp_source(const TcpSourceOptions& given) {
   PEN_ASSIGN(const bool loopback, is_loopback(options.host));
   const bool has_token = options.token && !options.token->empty();
   if (!loopback && !has_token)
-    return make_error(Errc::refused, "{} is not loopback, and no token is set: give one, or listen on 127.0.0.1",
+    return make_error(Errc::refused,
+                      "{} is reachable from other machines and requires a token: set one, or listen on 127.0.0.1",
                       tcp_address(options.host, options.port));
   if (options.token && options.token->empty()) return make_error(Errc::invalid_argument, "token: empty");
   if (options.connections_max == 0) return make_error(Errc::invalid_argument, "connections_max: 0");

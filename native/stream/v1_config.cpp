@@ -191,7 +191,7 @@ void read_v1_config(const Json& config, const MessageLimits& limits, V1Header& h
     if (taken && *taken) continue;
     keep(key, value, limits, header.series);
     if (taken)
-      header.remarks.push_back(make_error(Errc::malformed, "{} is {}, expected {}; it is kept as it came",
+      header.remarks.push_back(make_error(Errc::malformed, "{} is {}, expected {}; it is stored unchanged",
                                           key.substr(0, 64),
                                           value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 64),
                                           known != keys.end() ? known->expected : number));

@@ -19,7 +19,7 @@ Result<Json> object_in(Parts parts, std::size_t position, const MessageLimits& l
     return make_error(Errc::truncated, "a message of {} parts has no part {}", parts.size(), position + 1);
   const auto part = parts[position];
   if (part.size() > limits.text_bytes_max)
-    return make_error(Errc::too_large, "part {} has {} bytes; at most {} are possible for JSON", position + 1,
+    return make_error(Errc::too_large, "part {} has {} bytes, which exceeds the maximum of {} for JSON", position + 1,
                       part.size(), limits.text_bytes_max);
   PEN_ASSIGN(auto json, parse_json(as_text(part), fmt::format("part {}", position + 1)));
   if (!json.is_object())
@@ -101,8 +101,8 @@ Result<void> check_pixels(Fields& fields, Bytes pixels, const MessageLimits& lim
                       pixels.size());
   constexpr std::uint64_t lz4_block_max = 0x7E000000;  // of LZ4 itself
   if (image.is_bare_block && (bytes > lz4_block_max || pixels.size() > lz4_block_max))
-    return make_error(Errc::too_large, "an LZ4 block of {} bytes, {} expanded; at most {} are possible", pixels.size(),
-                      bytes, lz4_block_max);
+    return make_error(Errc::too_large, "an LZ4 block of {} bytes, {} decompressed, which exceeds the maximum of {}",
+                      pixels.size(), bytes, lz4_block_max);
   if (image.is_bare_block && pixels.size() == bytes)
     return make_error(Errc::unsupported,
                       "an LZ4 block of {} bytes, as many as it expands to: HDF5's LZ4 filter would take it for plain "
@@ -134,7 +134,7 @@ std::string utf8_of(std::string_view text) {
 void read_appendix(Bytes appendix, const MessageLimits& limits, V1Image& image) {
   if (appendix.size() > limits.text_bytes_max) {
     image.remarks.push_back(make_error(Errc::too_large,
-                                       "the appendix has {} bytes; at most {} are possible: it is left out",
+                                       "the appendix has {} bytes, which exceeds the maximum of {}: it is left out",
                                        appendix.size(), limits.text_bytes_max));
     return;
   }
@@ -243,7 +243,8 @@ Result<void> read_tables(Parts parts, std::size_t& position, const MessageLimits
 void read_header_appendix(Bytes appendix, const MessageLimits& limits, V1Header& header) {
   if (appendix.empty()) return;
   if (appendix.size() > limits.text_bytes_max) {
-    header.remarks.push_back(make_error(Errc::too_large, "the header's appendix has {} bytes; at most {} are kept",
+    header.remarks.push_back(make_error(Errc::too_large,
+                                        "the header's appendix has {} bytes, which exceeds the maximum of {}",
                                         appendix.size(), limits.text_bytes_max));
     return;
   }
@@ -268,14 +269,15 @@ Result<V1Header> read_header(Parts parts, const Json& first, const MessageLimits
   }
   if (detail == "all") PEN_TRY(read_tables(parts, position, limits, header));
   if (position + 1 < parts.size())
-    return make_error(Errc::malformed, "the header of series {} has {} parts, which header_detail \"{}\" does not have",
+    return make_error(Errc::malformed,
+                      "the header of series {} has {} parts, which does not match header_detail \"{}\"",
                       header.series.id, parts.size(), detail);
   if (position < parts.size()) read_header_appendix(parts[position], limits, header);
   // Streams of one series would need a name in common.
   if (const auto element = element_in(header.series.user_data_json); !element.ok() || *element)
     header.remarks.push_back(make_error(Errc::unsupported,
                                         "the header's appendix names an element of the detector, which needs Stream "
-                                        "V2; the stream is recorded as a series of its own"));
+                                        "V2; the stream is recorded as a separate series"));
   return header;
 }
 

@@ -20,8 +20,8 @@ namespace penstock::stream {
 /// More parts than this no message has.
 constexpr std::size_t v1_parts_max = 16;
 
-/// What a header and the detector's configuration in it tell. The series has no unique id, and a shape only where the
-/// configuration has one.
+/// What a header and the detector's configuration in it contain. The series has no unique id, and a shape only where
+/// the configuration has one.
 struct V1Header {
   Series series;
   /// What could not be taken as it stands; the rest is good.

@@ -81,8 +81,9 @@ Result<void> V1Stream::deliver(std::vector<ZmqMessage>& parts, std::span<const B
 Result<void> V1Stream::take_header(V1Header header, FrameSink& sink) {
   for (const auto& remark : header.remarks) sink.note(address_, remark);
   if (current_ && current_->waiting)
-    sink.reject(address_, make_error(Errc::out_of_order, "series {} began, and no image of it came before series {}",
-                                     current_->number, header.series.id));
+    sink.reject(address_,
+                make_error(Errc::out_of_order, "series {} started, but none of its images arrived before series {}",
+                           current_->number, header.series.id));
   auto& series = header.series;
   series.unique_id = unique_id_of(series.id);
   series.source = source_;
@@ -103,15 +104,18 @@ Result<void> V1Stream::begin(Series series, FrameSink& sink) {
 /// Makes the image's series the current one, and begins it with its first image.
 Result<void> V1Stream::begin_for(const V1Image& image, FrameSink& sink) {
   if (current_ && current_->number != image.series)
-    return make_error(Errc::out_of_order, "image {} is of series {}, but the last header was that of series {}",
+    return make_error(Errc::out_of_order, "image {} belongs to series {}, but the last header was that of series {}",
                       image.frame, image.series, current_->number);
   if (!current_) {
     if (ended_ == image.series)
-      return make_error(Errc::out_of_order, "image {} is of series {}, which has ended", image.frame, image.series);
-    sink.note(address_, make_error(Errc::out_of_order,
-                                   "image {} is of series {}, whose header did not come: the series is recorded "
-                                   "without what a header tells",
-                                   image.frame, image.series));
+      return make_error(Errc::out_of_order, "image {} belongs to series {}, which has ended", image.frame,
+                        image.series);
+    sink.note(
+        address_,
+        make_error(
+            Errc::out_of_order,
+            "image {} belongs to series {}, whose header did not arrive: the series is recorded without its metadata",
+            image.frame, image.series));
     Series series;
     series.id = image.series;
     series.unique_id = unique_id_of(series.id);
@@ -177,7 +181,7 @@ Result<void> V1Stream::take_image(V1Image image, std::vector<ZmqMessage>& parts,
     sink.note(address_, remark.with_context(fmt::format("image {} of series {}", image.frame, image.series)));
   PEN_TRY(begin_for(image, sink));
   if (current_->refused)
-    return make_error(Errc::refused, "image {} is of series {}, which is not recorded", image.frame, image.series);
+    return make_error(Errc::refused, "image {} belongs to series {}, which is not recorded", image.frame, image.series);
   Frame frame;
   PEN_ASSIGN(const bool held, hold(image, parts, pixels, sink, frame));
   if (!held) return {};
@@ -198,15 +202,14 @@ Result<void> V1Stream::take_image(V1Image image, std::vector<ZmqMessage>& parts,
 
 Result<void> V1Stream::take_end(const V1End& end, FrameSink& sink) {
   if (!current_ || current_->number != end.series)
-    return make_error(Errc::out_of_order, "series {} ends, which did not begin", end.series);
+    return make_error(Errc::out_of_order, "series {} ends but did not start", end.series);
   const auto ending = *std::exchange(current_, std::nullopt);
   ended_ = end.series;
   if (ending.refused) return {};
   if (ending.waiting) {
     if (ending.waiting->frame.shape.empty())
       return make_error(Errc::out_of_order,
-                        "series {} ends with no image, and its header did not tell its shape: there is no file of it",
-                        end.series);
+                        "series {} ends without images, and its header has no shape: no file is created", end.series);
     auto series = *ending.waiting;
     drop_misfits(series, sink, address_);
     PEN_TRY(sink.begin(std::move(series), nullptr));

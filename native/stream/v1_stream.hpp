@@ -25,7 +25,7 @@ class V1Stream {
       : source_(std::move(source)), limits_(limits), stopping_(stopping) {}
 
   /// The parts of one message of ZeroMQ, which may hold several of these. What cannot be understood, or is refused, the
-  /// sink is told.
+  /// sink is notified.
   void take(std::vector<ZmqMessage> parts, FrameSink& sink, std::string_view address);
 
  private:

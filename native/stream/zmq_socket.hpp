@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/bytes.hpp"
+#include "base/errno_words.hpp"
 #include "base/result.hpp"
 
 namespace penstock::stream {
@@ -23,7 +24,7 @@ using ZmqContext = std::unique_ptr<void, ZmqContextEnd>;
 using ZmqSocket = std::unique_ptr<void, ZmqSocketClose>;
 
 inline Error zmq_error(std::string_view what) {
-  return make_error(Errc::io, "{}: {}", what, ::zmq_strerror(::zmq_errno()));
+  return make_error(Errc::io, "{}: {}", what, reason_of_errno(::zmq_errno()));
 }
 
 /// A context of its own; null where there is none to be had, as zmq_ctx_new() returns it. From any thread.

@@ -139,16 +139,16 @@ class ZmqSource : public Source {
       sink.reject(address_,
                   make_error(Errc::too_large,
                              "the peer's message exceeds {} bytes (the limit of a frame, which pool_bytes and "
-                             "frame_bytes_max set, plus tables_bytes), and ZeroMQ ended the connection: enlarge "
-                             "tables_bytes or pool_bytes. The recorder connects again",
+                             "frame_bytes_max set, plus tables_bytes), and ZeroMQ ended the connection: increase "
+                             "tables_bytes or pool_bytes. The recorder reconnects",
                              limit));
       if (::zmq_connect(socket_.get(), options_.endpoint.c_str()) != 0)
         sink.reject(address_, zmq_error("connect again"));
     }
     if (watch_.take_fruitless())
       sink.note(address_, make_error(Errc::too_large,
-                                     "{}: the peer's message exceeds {} bytes (pool_bytes, tables_bytes) or the peer "
-                                     "closes the connection: {} connections in a row brought no message",
+                                     "{}: the peer's message exceeds {} bytes (pool_bytes, tables_bytes), or the peer "
+                                     "closes the connection: {} connections in a row delivered no message",
                                      address_, limit, ZmqWatch::fruitless_max));
   }
 
@@ -170,11 +170,11 @@ class ZmqSource : public Source {
     if (more) return;  // stopping
     const bool whole = parts.size() == count;
     if (options_.element && options_.element->count() > 1)
-      return sink.reject(address_, make_error(Errc::unsupported,
-                                              "Stream V1 (format: legacy), and the source is {} of a detector: its "
-                                              "series have no name that the other elements would know; set the "
-                                              "detector's stream format to cbor",
-                                              shown(*options_.element)));
+      return sink.reject(address_,
+                         make_error(Errc::unsupported,
+                                    "Stream V1 (format: legacy) is not supported for {} of a detector: its series have "
+                                    "no name shared with other elements; set the detector's stream format to cbor",
+                                    shown(*options_.element)));
     if (options_.alone && whole) return v1_.take(std::move(parts), sink, address_);
     if (!whole)
       sink.reject(address_, make_error(Errc::too_large,
@@ -183,7 +183,7 @@ class ZmqSource : public Source {
                                        count, bytes, v1_parts_max, bytes_max));
     else
       sink.reject(address_, make_error(Errc::unsupported,
-                                       "Stream V1 (format: legacy), and the recorder has several ranks; set the "
+                                       "Stream V1 (format: legacy) is not supported with several ranks; set the "
                                        "detector's stream format to cbor, or record with one rank"));
   }
 
@@ -229,7 +229,8 @@ class ZmqSource : public Source {
     if (auto* series = std::get_if<Series>(&message)) {
       const bool is_whole = lacks(*series).empty();
       if (!options_.bind || !is_whole)
-        if (auto gone = late_.let_go_for(series->unique_id)) reject_without_image(*gone, "another series began", sink);
+        if (auto gone = late_.let_go_for(series->unique_id))
+          reject_without_image(*gone, "another series started", sink);
       if (is_whole) {
         (void)late_.take(series->unique_id);
         return take_start(std::move(*series), sink);
@@ -257,7 +258,7 @@ class ZmqSource : public Source {
     if (auto late = late_.take(image.series_unique_id)) begin_with(*std::move(late), image, sink);
     if (is_refused(image.series_unique_id)) {
       sink.reject(address_,
-                  make_error(Errc::refused, "image {} is of series \"{}\", whose start was refused: {}", number,
+                  make_error(Errc::refused, "image {} belongs to series \"{}\", whose start was rejected: {}", number,
                              image.series_unique_id, streams_.at(image.series_unique_id).why_refused));
       return {};
     }
@@ -296,7 +297,7 @@ class ZmqSource : public Source {
 
   void reject_without_image(const Series& start, std::string_view what, FrameSink& sink) const {
     const auto why = make_error(Errc::out_of_order,
-                                "series {} has no file: its start message lacks {} and no image arrived before {}",
+                                "series {} has no file: its start message lacks {}, and no image arrived before {}",
                                 start.unique_id, lacks(start), what);
     sink.reject(address_, why);
     sink.refuse_start(start.unique_id, why);
@@ -313,7 +314,7 @@ class ZmqSource : public Source {
     if (known != streams_.end() && !known->second.ended && known->second.element && series.element &&
         *known->second.element != series.element->number)
       return make_error(Errc::out_of_order,
-                        "this stream is of element {} of series \"{}\"; element {} needs one of its own",
+                        "this stream carries element {} of series \"{}\"; element {} requires a separate stream",
                         *known->second.element, unique_id, series.element->number);
     // Whoever connects to us may be one of many.
     if (!options_.bind) series.source = address_;
@@ -378,7 +379,7 @@ class ZmqSource : public Source {
   }
 
   void note_start_of_others(const Error& why, FrameSink& sink) {
-    sink.note(address_, why.with_context("a start that changes nothing, and frames are taken if they fit"));
+    sink.note(address_, why.with_context("this start message is ignored; frames that match are accepted"));
   }
 
   /// Of a series of which nothing comes from here any more, since another one has its name.
@@ -421,8 +422,8 @@ class ZmqSource : public Source {
     if (!options_.element) return {};
     if (series.element && *series.element != *options_.element)
       return make_error(Errc::mismatch,
-                        "series \"{}\": its start message says {} (user_data.penstock.element), the configuration of "
-                        "this source {}; correct one of them",
+                        "series \"{}\": its start message names {} (user_data.penstock.element), but the configuration "
+                        "of this source names {}; correct one of them",
                         series.unique_id, shown(*series.element), shown(*options_.element));
     series.element = options_.element;
     return {};

@@ -29,7 +29,7 @@ struct ZmqSourceOptions {
   MessageLimits limits;
 };
 
-/// The source listens or connects in start(); address() tells the port only after that.
+/// The source listens or connects in start(); address() has the port only after that.
 Result<std::unique_ptr<Source>> make_zmq_source(const ZmqSourceOptions& options);
 
 }  // namespace penstock::stream

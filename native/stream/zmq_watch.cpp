@@ -82,18 +82,16 @@ std::optional<Error> ZmqWatch::complaint(const std::string& endpoint) {
   settled_ = true;
   constexpr auto seconds = patience_ns / 1'000'000'000;
   if (connected_)
-    return make_error(
-        Errc::disconnected,
-        "{} accepts connections and does not speak ZeroMQ since {} s: is that the detector's stream port? "
-        "It is tried further",
-        endpoint, seconds);
+    return make_error(Errc::disconnected,
+                      "{} accepts connections but has not answered as ZeroMQ for {} s: is it the detector's stream "
+                      "port? Still trying",
+                      endpoint, seconds);
   if (tried_)
     return make_error(Errc::disconnected,
-                      "nobody answers at {} since {} s: is the detector's stream switched on? It is tried further",
-                      endpoint, seconds);
-  return make_error(Errc::not_found,
-                    "{} could not be tried for {} s: is the host's name known here? It is tried further", endpoint,
-                    seconds);
+                      "no answer from {} for {} s: is the detector's stream switched on? Still trying", endpoint,
+                      seconds);
+  return make_error(Errc::not_found, "{} could not be resolved for {} s: is the host's name correct? Still trying",
+                    endpoint, seconds);
 }
 
 }  // namespace penstock::stream

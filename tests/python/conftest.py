@@ -56,7 +56,7 @@ class RecordCommand:
             if isinstance(event, kind):
                 return event
         assert self.process.stderr is not None
-        raise AssertionError(f"the recorder ended before {kind.__name__}: {self.process.stderr.read()}")
+        raise AssertionError(f"the recorder exited before {kind.__name__}: {self.process.stderr.read()}")
 
     def listening(self) -> str:
         event = self.until(Listening)

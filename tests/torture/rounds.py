@@ -138,7 +138,7 @@ class Recorder:
 
     def until(self, kind: type[Event], wait_s: float = WAIT_S) -> Event:
         event = wait_for(self.program.inbox, kind, wait_s)
-        assert event is not None, f"the recorder ended before {kind.__name__}: {list(self.program.log)}"
+        assert event is not None, f"the recorder exited before {kind.__name__}: {list(self.program.log)}"
         return event
 
     def _find_ranks(self) -> list[int]:

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 
 
 def has_failed(recorder: Recorder) -> bool:
-    return any("errno 5)" in line for line in recorder.program.log)
+    return any("input/output error" in line for line in recorder.program.log)
 
 
 def send_until_it_fails(recorder: Recorder, sender: Sender) -> None:
@@ -74,7 +74,7 @@ def test_the_series_goes_on_once_the_device_does(direct: bool, tmp_path: Path) -
             end = recorder.until(RecorderSeriesEnd)
         assert isinstance(end, RecorderSeriesEnd)
         assert end.problem is not None
-        assert "errno 5" in end.problem
+        assert "input/output error" in end.problem
         assert end.missing == 0, "what was lost and sent again is there"
         place.mount_again()  # so that it is read from the device
         # HDF5's own structures may have met the errors too, and then the segments are what is left.
@@ -135,7 +135,7 @@ def test_a_journal_that_cannot_be_synced_ends_the_collector(sync: str, tmp_path:
             _, said = first.process.communicate(timeout=60)
             assert first.process.returncode == 1, said
             assert f"{first.journal} could not be synced: Input/output error" in said
-            assert "look at the storage, and start the collector anew" in said
+            assert "check the storage and restart the collector" in said
             place.space()
             over.set()
             second = collector(first.address)

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount, 
 
 
 def first_due(at: Path, seen: int, program: subprocess.Popen[str]) -> float:
-    """By the wall clock, once so many frames are there: none is written before it is due."""
+    """By the wall clock, once so many frames are complete: none is written before it is due."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and program.poll() is None:
         written = {int(path.stem[-9:]): path.stat().st_mtime for path in at.glob("*/*.bin")}

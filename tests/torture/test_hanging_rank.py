@@ -51,7 +51,7 @@ def test_nothing_is_lost_when_it_goes_on(hangs: int, mpi: str, tmp_path: Path) -
         assert sender.acknowledged() == set(range(FRAMES))
     assert_clean(tmp_path / "hangs.h5")
     assert assert_right(tmp_path / "hangs.h5", frames) == set(range(FRAMES))
-    say(f"rank {hangs} of {mpi} hung and went on: all {FRAMES} frames are there")
+    say(f"rank {hangs} of {mpi} hung and went on: all {FRAMES} frames are complete")
 
 
 @long_run

@@ -41,24 +41,24 @@ Result<void> check_elements(const std::vector<SourceConfig>& sources) {
       const auto& other = *sources[before].element;
       if (element.rows != other.rows || element.columns != other.columns)
         return make_error(Errc::invalid_argument,
-                          "sources[{}].element.grid is [{}, {}], that of sources[{}] is [{}, {}]; the elements of a "
-                          "detector have one grid",
+                          "sources[{}].element.grid is [{}, {}], but sources[{}] has [{}, {}]; all elements of a "
+                          "detector have the same grid",
                           i, element.rows, element.columns, before, other.rows, other.columns);
       if (element.row_gaps != other.row_gaps || element.column_gaps != other.column_gaps)
         return make_error(
             Errc::invalid_argument,
-            "sources[{}].element.gap is {}, that of sources[{}] is {}; the elements of a detector have the "
-            "same gaps",
-            i, stream::gap_text(element), before, stream::gap_text(other));
+            "sources[{}].element.gap is {}, but sources[{}] has {}; all elements of a detector have the same gaps", i,
+            stream::gap_text(element), before, stream::gap_text(other));
       if (element.number == other.number)
-        return make_error(Errc::invalid_argument,
-                          "sources[{}].element.number is {}, which sources[{}] has; each element comes from one source",
-                          i, element.number, before);
+        return make_error(
+            Errc::invalid_argument,
+            "sources[{}].element.number {} is already used by sources[{}]; each element has exactly one source", i,
+            element.number, before);
       if (sources[i].endpoint == sources[before].endpoint)
-        return make_error(Errc::invalid_argument,
-                          "sources[{}].endpoint is {}, which sources[{}] has for another element; each element has an "
-                          "endpoint of its own",
-                          i, sources[i].endpoint, before);
+        return make_error(
+            Errc::invalid_argument,
+            "sources[{}].endpoint {} is already used by sources[{}]; each element requires a different endpoint", i,
+            sources[i].endpoint, before);
     }
   }
   return {};
@@ -72,12 +72,12 @@ bool has_elements(const Config& config) {
 Result<void> check_placement(const Config& config) {
   if (config.placement != store::Placement::log && config.files.layout != Files::one)
     return make_error(Errc::invalid_argument,
-                      "store.placement is not \"log\" and files.layout is not \"one\"; fixed places are for a single "
+                      "store.placement is not \"log\" and files.layout is not \"one\"; fixed offsets require a single "
                       "file: leave out one of them");
   if (config.placement != store::Placement::log && (!config.chunk.shape.empty() || config.scan))
     return make_error(Errc::invalid_argument,
-                      "store.placement is not \"log\", and chunk.shape or scan is there; fixed places are for whole "
-                      "frames one behind the other: leave out one of them");
+                      "store.placement is not \"log\", and chunk.shape or scan is there; fixed offsets require "
+                      "consecutive frames, one per chunk: leave out one of them");
   return {};
 }
 
@@ -88,14 +88,11 @@ Result<void> Config::check_chunks(bool tiled, bool scanned) const {
   const auto* what = scanned ? "frames belong to the points of a scan" : "a chunk is a part of a frame";
   if (files.layout != Files::one)
     return make_error(Errc::invalid_argument,
-                      "files.layout is not \"one\" and {}; that goes into a single file only: leave out one of them",
-                      what);
+                      "files.layout is not \"one\" and {}, which requires a single file: leave out one of them", what);
   if (resume)
-    return make_error(
-        Errc::invalid_argument,
-        "resume is true and {}; a recorder goes on with whole frames one behind the other only: leave out "
-        "one of them",
-        what);
+    return make_error(Errc::invalid_argument,
+                      "resume is true and {}; resume requires consecutive frames, one per chunk: leave out one of them",
+                      what);
   return {};
 }
 
@@ -106,8 +103,8 @@ Result<void> check_gathering(const Config& config) {
   if (config.chunk.frames == 1) return {};
   const auto refused = [&](std::string_view what) {
     return make_error(Errc::invalid_argument,
-                      "chunk.frames is {} and {}; chunks of several frames are for a series in one file, written as a "
-                      "log: leave out one of them",
+                      "chunk.frames is {} and {}; chunks of several frames require a single file with placement log: "
+                      "leave out one of them",
                       config.chunk.frames, what);
   };
   if (config.scan) return refused("scan has axes");
@@ -120,31 +117,28 @@ Result<void> check_gathering(const Config& config) {
 Result<void> check_resume(const Config& config) {
   if (!config.resume) return {};
   if (config.store.overwrite)
-    return make_error(
-        Errc::invalid_argument,
-        "plan.resume and plan.overwrite are both true; a file is either gone on in or replaced: leave out "
-        "one of them");
+    return make_error(Errc::invalid_argument,
+                      "plan.resume and plan.overwrite exclude each other: leave out one of them");
   if (config.file_name.find("{date}") != std::string::npos)
+    return make_error(Errc::invalid_argument,
+                      "plan.file_name is \"{}\" and plan.resume is true; resume requires the same file name after each "
+                      "start: leave {{date}} out",
+                      config.file_name);
+  if (config.files.layout != Files::one)
     return make_error(
         Errc::invalid_argument,
-        "plan.file_name is \"{}\" and plan.resume is true; the date would lead to another file after each "
-        "start: leave {{date}} out",
-        config.file_name);
-  if (config.files.layout != Files::one)
-    return make_error(Errc::invalid_argument,
-                      "plan.resume is true and files.layout is not \"one\"; a recorder goes on in a single file only: "
-                      "leave out one of them");
+        "plan.resume is true and files.layout is not \"one\"; resume requires a single file: leave out one of them");
   if (config.placement != store::Placement::log)
-    return make_error(Errc::invalid_argument,
-                      "plan.resume is true and store.placement is not \"log\"; a recorder goes on with a log only: "
-                      "leave out one of them");
+    return make_error(
+        Errc::invalid_argument,
+        "plan.resume is true and store.placement is not \"log\"; resume requires \"log\": leave out one of them");
   return {};
 }
 
 Result<std::uint16_t> port_of_rank(std::uint16_t port, unsigned rank, unsigned ranks) {
   if (port == 0) return port;
   if (port + ranks - 1 > 65535)
-    return make_error(Errc::invalid_argument, "port is {}; {} ranks need as many ports from there", port, ranks);
+    return make_error(Errc::invalid_argument, "port is {}; {} ranks need as many ports from it on", port, ranks);
   return static_cast<std::uint16_t>(port + rank);
 }
 
@@ -209,10 +203,11 @@ static void check_filters(Archive& archive, const std::vector<FilterConfig>& fil
   std::set<std::string_view> channels;
   for (const auto& filter : filters)
     if (!channels.insert(filter.channel).second || filter.channel.empty() != (channels.size() == 1))
-      return archive.check(false, "filters",
-                           fmt::format("has the channel \"{}\" where it may not be: the first filter names no channel, "
-                                       "each other one a channel of its own",
-                                       filter.channel));
+      return archive.check(
+          false, "filters",
+          fmt::format(
+              "has the channel \"{}\"; the first filter must name no channel, and each other one a different channel",
+              filter.channel));
 }
 
 static void codec_fields(Archive& archive, Config& config) {
@@ -222,7 +217,7 @@ static void codec_fields(Archive& archive, Config& config) {
   check_filters(archive, config.filters);
   encoding_field(archive, codec.encoding);
   archive.check(config.filters.empty() || codec.encoding == Encoding::none, "encoding",
-                "must be none, or left out, beside codec.filters");
+                "must be none, or left out, with codec.filters");
   archive.field("level", codec.level, between(0, codec.encoding == Encoding::deflate ? 9 : 19));
   archive.field("block_bytes", codec.block_bytes, between(0, mebibyte));
   archive.check(codec.block_bytes % 64 == 0, "block_bytes", "must be a multiple of 64");
@@ -354,8 +349,7 @@ Result<void> Config::load_filters() {
                  filter.channel.empty() ? "" : fmt::format("of \"{}\" ", filter.channel), plugin.name(), plugin.id(),
                  plugin.path());
     if (!store::keeps_all_values({plugin.id(), {}}))
-      spdlog::warn("{} (filter {}) may change values, as its parameters tell it; files say so", plugin.name(),
-                   plugin.id());
+      spdlog::warn("{} (filter {}) may change values with these parameters; files note it", plugin.name(), plugin.id());
   }
   return {};
 }
@@ -370,12 +364,13 @@ Result<Config> Config::for_rank(unsigned rank, unsigned ranks) const {
     const auto at = source.endpoint.find(place);
     if (at != std::string::npos) source.endpoint.replace(at, place.size(), std::to_string(rank));
     if (source.element && source.element->count() > 1 && ranks > 1)
-      return make_error(Errc::invalid_argument,
-                        "the source {} has an element, and the recorder {} ranks; elements over ZeroMQ need one rank",
-                        source.endpoint, ranks);
+      return make_error(
+          Errc::invalid_argument,
+          "the source {} has an element, but the recorder has {} ranks; elements over ZeroMQ require one rank",
+          source.endpoint, ranks);
     if (at == std::string::npos && source.bind && ranks > 1)
       return make_error(Errc::invalid_argument,
-                        "endpoint is {}; {} ranks cannot all bind it: put {{rank}} where the number of the rank goes",
+                        "endpoint is {}; {} ranks cannot all bind it: write {{rank}} in the place of the rank's number",
                         source.endpoint, ranks);
   }
   if (mine.metrics) {

@@ -68,7 +68,7 @@ enum class WhenFull { hold, drop };
 enum class Files {
   one,         ///< one file a series, which all ranks write to
   per_writer,  ///< each rank a file of its own, under a virtual dataset
-  split,       ///< a new file every so many frames, under a virtual dataset
+  split,       ///< a new file after a number of frames, with a virtual dataset
 };
 
 struct FilesConfig {
@@ -96,11 +96,11 @@ struct Config {
   WhenFull when_full = WhenFull::hold;
   std::uint64_t frame_bytes_max = 1 << 30;  ///< uncompressed
   bool resume = false;                      ///< go on in files that a recorder left
-  std::uint64_t series_limit = 0;           ///< stop after so many; 0 goes on
+  std::uint64_t series_limit = 0;           ///< exit after this many; 0: no limit
   double end_timeout_s = 10.0;              ///< for frames that the end message overtook
   double end_after_s = 0.0;                 ///< without a frame a series is closed; 0: never for that reason
-  double idle_timeout_s = 60.0;             ///< after so long without a frame a series may be ended for another
-  std::uint64_t stall_limit_ms = 1000;      ///< calls of the storage that take longer are told of; 0: none
+  double idle_timeout_s = 60.0;             ///< seconds without a frame after which a series may be ended for another
+  std::uint64_t stall_limit_ms = 1000;      ///< calls of the storage that take longer are reported as stalled; 0: none
   std::optional<MetricsConfig> metrics;
   MachineConfig machine;
   store::StoreOptions store;
@@ -137,7 +137,7 @@ struct Config {
   /// What may wait behind starts that wait.
   std::uint64_t waiting_bytes_max() const { return frame_pool_bytes() / 2; }
 
-  /// The largest chunk is what fits into one of so many parts of the memory for segments.
+  /// The largest chunk fits into this fraction of the memory for segments.
   static constexpr unsigned segment_pools = 4;
 };
 

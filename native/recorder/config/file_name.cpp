@@ -42,9 +42,10 @@ Result<std::string> fill_in(std::string_view placeholder, const Series& series, 
     const auto seconds = static_cast<std::time_t>(now_ns / 1'000'000'000);
     return fmt::format("{:%Y%m%d-%H%M%S}", fmt::gmtime(seconds));
   }
-  return make_error(Errc::invalid_argument,
-                    "file_name has \"{{{}}}\"; known are {{series_unique_id}}, {{series_id}} and {{date}}",
-                    placeholder);
+  return make_error(
+      Errc::invalid_argument,
+      "file_name has the unknown placeholder \"{{{}}}\"; use {{series_unique_id}}, {{series_id}} and {{date}}",
+      placeholder);
 }
 
 }  // namespace
@@ -58,7 +59,7 @@ Result<std::string> file_path(const std::string& folder, const std::string& name
     if (open == std::string::npos) break;
     const auto close = name_template.find('}', open);
     if (close == std::string::npos)
-      return make_error(Errc::invalid_argument, "file_name \"{}\" has an open brace without its end", name_template);
+      return make_error(Errc::invalid_argument, "file_name \"{}\" has an unclosed brace", name_template);
     PEN_ASSIGN(const auto filled,
                fill_in(std::string_view(name_template).substr(open + 1, close - open - 1), series, now_ns));
     name += filled;

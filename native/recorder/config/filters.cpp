@@ -34,8 +34,7 @@ Result<std::vector<ChannelFilter>> settle_filters(const std::vector<FilterConfig
   for (const auto& filter : configured)
     if (!filter.channel.empty() &&
         std::find(series.channels.begin(), series.channels.end(), filter.channel) == series.channels.end())
-      spdlog::warn("series \"{}\" has no channel \"{}\", for which there is a filter", series.unique_id,
-                   filter.channel);
+      spdlog::warn("series \"{}\" lacks the channel \"{}\", which has a filter", series.unique_id, filter.channel);
   return filters;
 }
 

@@ -55,7 +55,7 @@ Result<double> number_at(const json& object, const char* name, double otherwise,
   const auto found = object.find(name);
   if (found == object.end() || found->is_null()) return otherwise;
   if (!found->is_number() || !std::isfinite(found->get<double>()))
-    return bad(where, ".{} is {}; a number is expected", name, shown(*found));
+    return bad(where, ".{} is {}; expected a number", name, shown(*found));
   return found->get<double>();
 }
 
@@ -64,7 +64,7 @@ Result<std::string> text_at(const json& object, const char* name, const std::str
   const auto found = object.find(name);
   if (found == object.end() || found->is_null()) return otherwise;
   if (!found->is_string() || found->get_ref<const std::string&>().size() > 256)
-    return bad(where, ".{} is {}; a text of up to 256 letters is expected", name, shown(*found));
+    return bad(where, ".{} is {}; expected text of at most 256 characters", name, shown(*found));
   return found->get<std::string>();
 }
 
@@ -76,15 +76,15 @@ Result<ScanAxis> axis_from(const json& object, const std::string& where) {
   PEN_ASSIGN(axis.name, text_at(object, "name", "", where));
   if (axis.name.empty() || plain_name(axis.name) != axis.name || axis.name == "data" ||
       axis.name.starts_with("channel_"))
-    return bad(where,
-               ".name is \"{}\"; letters, digits, '_' and '-' are possible, but not \"data\" and not \"channel_…\", "
-               "where frames are",
-               axis.name);
+    return bad(
+        where,
+        ".name is \"{}\"; expected letters, digits, '_' and '-', but not \"data\" or \"channel_…\", which hold frames",
+        axis.name);
   PEN_ASSIGN(axis.units, text_at(object, "units", "", where));
   const auto points = object.find("points");
   if (points != object.end() && !points->is_null()) {
     if (!points->is_number_unsigned() || *points < 1U || *points > axis_points_max)
-      return bad(where, ".points is {}; from 1 to {} is possible", shown(*points), axis_points_max);
+      return bad(where, ".points is {}, expected 1 to {}", shown(*points), axis_points_max);
     axis.points = points->get<std::uint64_t>();
   }
   if (const auto values = object.find("values"); values != object.end() && !values->empty()) {
@@ -109,7 +109,7 @@ Result<ScanConfig::Order> order_from(const json& object, const std::string& wher
   if (order == "snake") return ScanConfig::Order::snake;
   if (order == "given") return ScanConfig::Order::given;
   if (order == "table") return ScanConfig::Order::table;
-  return bad(where, ".order is \"{}\"; one of \"raster\", \"snake\", \"given\", \"table\" is possible", order);
+  return bad(where, ".order is \"{}\"; expected \"raster\", \"snake\", \"given\" or \"table\"", order);
 }
 
 /// The place of frame `number` where each pass of an axis goes the other way than the one before.
@@ -152,7 +152,7 @@ Result<std::vector<std::uint64_t>> table_from(const json& object, const ScanConf
   const auto found = object.find("table");
   const auto points = scan.points();
   if (found == object.end() || !found->is_array() || found->empty() || found->size() > std::min(points, table_max))
-    return bad(where, ".table must be a list of 1 to {} places in the scan, one for each trigger",
+    return bad(where, ".table must be a list of 1 to {} points of the scan, one per trigger",
                std::min(points, table_max));
   const auto shape = scan.shape();
   std::vector<std::uint64_t> table;
@@ -160,10 +160,10 @@ Result<std::vector<std::uint64_t>> table_from(const json& object, const ScanConf
   for (const auto& each : *found) {
     const auto place = each.is_number_unsigned() ? std::optional(each.get<std::uint64_t>()) : place_in(each, shape);
     if (!place || *place >= points)
-      return bad(where, ".table[{}] is {}; from 0 to {} is possible, or a list with an index for each axis",
-                 table.size(), shown(each), points - 1);
+      return bad(where, ".table[{}] is {}; expected 0 to {}, or a list with an index for each axis", table.size(),
+                 shown(each), points - 1);
     if (!taken.insert(*place).second)
-      return bad(where, ".table[{}] is {}, a place that another trigger has", table.size(), shown(each));
+      return bad(where, ".table[{}] is {}, the point of another trigger", table.size(), shown(each));
     table.push_back(*place);
   }
   return table;
@@ -174,7 +174,7 @@ Result<void> add_repeats(const json& object, ScanConfig& scan, std::uint64_t poi
   const auto found = object.find("repeats");
   if (found == object.end() || found->is_null()) return {};
   if (!found->is_number_unsigned() || *found < 1U || *found > std::min(axis_points_max, points_max / points))
-    return bad(where, ".repeats is {}; frames a point, from 1 to {}, are expected", shown(*found),
+    return bad(where, ".repeats is {}; expected 1 to {} frames per point", shown(*found),
                std::min(axis_points_max, points_max / points));
   scan.repeats = found->get<std::uint64_t>();
   if (scan.repeats == 1) return {};
@@ -217,13 +217,13 @@ Result<std::uint64_t> ScanConfig::place_of(const Frame& frame) const {
   const auto found = std::find_if(frame.metadata.begin(), frame.metadata.end(),
                                   [&](const auto& named) { return named.first == place; });
   if (found == frame.metadata.end())
-    return make_error(Errc::malformed, "image {} brings no \"{}\" in its user_data, which tells its place in the scan",
+    return make_error(Errc::malformed, "image {} lacks \"{}\" in its user_data, which gives its point in the scan",
                       number, place);
   const auto at = given_place(found->second, shape());
   if (!at || *at >= points())
     return make_error(Errc::malformed,
-                      "image {}: \"{}\" is {}, which is no place in the scan; from 0 to {} is possible, or a list"
-                      " with an index for each axis",
+                      "image {}: \"{}\" is {}, which is not a point of the scan; expected 0 to {}, or a list with an "
+                      "index for each axis",
                       number, place, shown(found->second), points() - 1);
   return *at;
 }
@@ -278,7 +278,7 @@ Result<void> ScanPlaces::claim(std::uint64_t place, FrameNumber frame) {
   std::lock_guard lock(mutex_);
   const auto [found, fresh] = frames_.emplace(place, frame);
   if (fresh || found->second == frame) return {};
-  return make_error(Errc::mismatch, "image {} claims place {} in the scan, which image {} has", value(frame), place,
+  return make_error(Errc::mismatch, "image {} claims point {} of the scan, which image {} has", value(frame), place,
                     value(found->second));
 }
 

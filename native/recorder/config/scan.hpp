@@ -21,7 +21,7 @@ struct ScanAxis {
   std::string name;
   std::uint64_t points = 0;
   std::vector<double> values;  ///< one a point
-  std::string units;           ///< empty where not told
+  std::string units;           ///< empty if not sent
 };
 
 struct ScanConfig {

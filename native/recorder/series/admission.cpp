@@ -20,10 +20,10 @@ constexpr std::size_t cached_bytes_max = 4 << 20;
 
 /// What such numbers take in memory is bounded.
 Error far_from_others(FrameNumber number) {
-  return make_error(Errc::too_large,
-                    "image_id is {}, which is more than {} away from all others, as too many were before: count frames "
-                    "up from 0, or leave fewer out",
-                    value(number), FrameEntries::block_frames);
+  return make_error(
+      Errc::too_large,
+      "image_id is {}, which is more than {} away from all others, too often: count frames up from 0, or skip fewer",
+      value(number), FrameEntries::block_frames);
 }
 
 }  // namespace
@@ -34,10 +34,11 @@ Result<void> Admission::check(const Frame& frame) const {
   if (series.frames > 0 && number >= series.frames)
     return make_error(Errc::malformed, "image_id is {}; the series has {} frames", number, series.frames);
   if (number >= spec_.frames_max())
-    return make_error(Errc::too_large, "image_id is {}; at most {} frames are possible", number, spec_.frames_max());
+    return make_error(Errc::too_large, "image_id: {} exceeds the maximum of {} frames", number, spec_.frames_max());
   if (series.frames == 0 && number > account_.ledger.end() + gap_frames_max)
-    return make_error(Errc::malformed, "image_id is {}; the highest so far is below {} and at most {} may be left out",
-                      number, account_.ledger.end(), gap_frames_max);
+    return make_error(Errc::malformed,
+                      "image_id is {}; the highest so far is below {}, and at most {} frames may be skipped", number,
+                      account_.ledger.end(), gap_frames_max);
   if (frame.channel >= series.channels.size())
     return make_error(Errc::malformed, "channel is {}; the series has {}", frame.channel, series.channels.size());
   PEN_TRY(check_element(frame));
@@ -54,11 +55,12 @@ Result<void> Admission::check(const Frame& frame) const {
 
 Result<void> Admission::check_element(const Frame& frame) const {
   if (spec_.has_elements() && !frame.element)
-    return make_error(Errc::malformed, "image {} is of no element: its stream sent no start message that names one",
+    return make_error(Errc::malformed,
+                      "image {} belongs to no element: its stream sent no start message that names one",
                       value(frame.number));
   if (frame.element.value_or(0) >= spec_.elements())
-    return make_error(Errc::malformed, "image {} is of element {}; the series has {}", value(frame.number),
-                      *frame.element, spec_.elements());
+    return make_error(Errc::malformed, "image {} belongs to element {}; the series has {} elements",
+                      value(frame.number), *frame.element, spec_.elements());
   return {};
 }
 
@@ -78,7 +80,7 @@ Result<std::optional<std::uint32_t>> Admission::check_payload(const Frame& frame
 Result<std::optional<Task>> Admission::admit(Frame frame, ValuesRoom room) {
   const auto number = frame.number;
   if (!account_.in_flight.begin_task())
-    return make_error(Errc::out_of_order, "image {} came after the series was closed", value(number));
+    return make_error(Errc::out_of_order, "image {} arrived after the series was closed", value(number));
   auto task = admit_now(std::move(frame), std::move(room));
   if (!task.ok() || !*task) account_.in_flight.end_task();
   return task;
@@ -146,8 +148,8 @@ Result<std::optional<Task>> Admission::admit_now(Frame frame, ValuesRoom room) {
 Result<std::uint64_t> Admission::location_of(const Frame& frame) {
   PEN_ASSIGN(const auto location, spec_.scan().place_of(frame));
   if (location >= spec_.frames_max())
-    return make_error(Errc::too_large, "image {} belongs to place {}; at most {} are possible", value(frame.number),
-                      location, spec_.frames_max());
+    return make_error(Errc::too_large, "image {} belongs to point {}, which exceeds the maximum of {}",
+                      value(frame.number), location, spec_.frames_max());
   if (spec_.scan().order == ScanConfig::Order::given) PEN_TRY(places_.claim(location, frame.number));
   return location;
 }

@@ -39,11 +39,11 @@ void FileWatch::ask_again(std::int64_t now_ns) {
   asked_again_ns_ = now_ns;
   ask_again_interval_ns_ = std::min(ask_again_interval_max_ns, 2 * interval);
   auto why = account_.failures.last();
-  why =
-      why.code() == Errc::no_space
-          ? make_error(Errc::no_space, "storage full: waiting; send again what was not acknowledged: {}", why.message())
-          : make_error(Errc::io, "storage fails: trying again; send again what was not acknowledged: {}",
-                       why.message());
+  why = why.code() == Errc::no_space
+            ? make_error(Errc::no_space, "storage full: waiting; send frames that were not acknowledged again: {}",
+                         why.message())
+            : make_error(Errc::io, "storage failed: trying again; send frames that were not acknowledged again: {}",
+                         why.message());
   for (const auto& session : losers) session->ask_again(spec_.series().unique_id, why);
 }
 
@@ -54,7 +54,7 @@ void FileWatch::give_up_if_hopeless(std::int64_t now_ns) {
   if (since == 0 || now_ns - since < static_cast<std::int64_t>(idle_timeout_s * 1e9)) return;
   const auto why = account_.failures.last();
   if (why.code() == Errc::no_space) return;
-  spdlog::error("{}: the storage has taken nothing for {:.0f} s (idle_timeout_s): the series is closed: {}",
+  spdlog::error("{}: the storage has not written anything for {:.0f} s (idle_timeout_s): closing the series: {}",
                 spec_.path(), idle_timeout_s, why.message());
   account_.failures.spoil(why);
   hopeless_ = true;
@@ -69,13 +69,13 @@ bool FileWatch::look(std::int64_t now_ns, std::int64_t interval_ns) {
     return true;
   if (store_->was_moved()) {
     if (!moved_.exchange(true))
-      spdlog::warn("{}: somebody moved the file while it is written: it is recorded to its end where it is now",
+      spdlog::warn("{}: another program moved the file during the recording; recording continues in its new location",
                    spec_.path());
     return true;
   }
   account_.failures.spoil(
       make_error(Errc::not_found,
-                 "the file was removed or replaced while it was written: nothing more is recorded or acknowledged"));
+                 "the file was removed or replaced during the recording: no more frames are recorded or acknowledged"));
   removed_ = hopeless_ = true;
   return false;
 }

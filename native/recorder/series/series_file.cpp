@@ -148,14 +148,15 @@ Result<void> SeriesFile::close(series::EndedBy why) {
   store_.leave();
   if (!finished.ok()) failures.spoil(finished.error());
   if (problem().empty() && !failures.first().empty())
-    spdlog::info("{}: what the storage did not take has come again and is there: {}", path(), failures.first());
+    spdlog::info("{}: frames that the storage had failed to write were sent again and are stored: {}", path(),
+                 failures.first());
   return finished;
 }
 
 std::string SeriesFile::holdup() const {
   if (!watch_.is_failing()) return {};
   const bool full = account_.failures.last().code() == Errc::no_space;
-  return full ? "storage full: waiting for space" : "storage fails: trying again";
+  return full ? "storage full: waiting for space" : "storage failed: trying again";
 }
 
 std::string SeriesFile::problem() const {

@@ -117,7 +117,7 @@ class SeriesFile final {
   /// After close(): an error for each part that frames lack whose other parts are there.
   const std::vector<Error>& partial() const { return settlement_.partial(); }
   /// The first failure of the storage, empty if there was none. After the coordinator's close(): what is wrong with the
-  /// file. Frames that a full storage did not take are no problem once they have come again.
+  /// file. Frames that a full storage did not take are not a problem once they were sent again.
   std::string problem() const;
   /// Why the storage takes nothing at the moment ("storage full: waiting for space"); empty while it writes.
   std::string holdup() const;

@@ -37,16 +37,14 @@ Result<ScanConfig> scan_of(const Series& series, const Config& config, unsigned 
   if (scan.order == ScanConfig::Order::given && elements > 1)
     return make_error(
         Errc::unsupported,
-        "scan.order is \"given\", and the detector has {} elements, which may disagree about a frame's place",
+        "scan.order \"given\" does not support a detector with {} elements, which may disagree about a frame's point",
         elements);
   // A rank does not know which places the frames of others claim.
   if (scan.order == ScanConfig::Order::given && ranks > 1)
-    return make_error(Errc::unsupported,
-                      "scan.order is \"given\", and the recorder has {} ranks; frames that bring their places need a "
-                      "recorder of one rank",
+    return make_error(Errc::unsupported, "scan.order \"given\" does not support a recorder with {} ranks; use one rank",
                       ranks);
   if (scan.points() > chunks_max / chunks_a_frame)
-    return make_error(Errc::too_large, "the scan has {} points; with {} chunks a frame at most {} are possible",
+    return make_error(Errc::too_large, "the scan has {} points; with {} chunks per frame the maximum is {}",
                       scan.points(), chunks_a_frame, chunks_max / chunks_a_frame);
   return scan;
 }
@@ -82,15 +80,15 @@ SeriesSpec::SeriesSpec(const Config& config, Series series, std::string path, Mo
 Result<SeriesSpec> SeriesSpec::make(const Config& config, unsigned ranks, Series series, std::string path) {
   const auto elements = series.element.value_or(ElementPlace{}).count();
   if (series.channels.empty() || series.channels.size() * elements > 32)
-    return make_error(Errc::unsupported, "channels has {} entries; from 1 to {} are possible{}", series.channels.size(),
+    return make_error(Errc::unsupported, "channels has {} entries, expected 1 to {}{}", series.channels.size(),
                       32 / elements, elements > 1 ? fmt::format(" with {} elements", elements) : "");
   if (series.frame.shape.empty() || series.frame.shape.size() > 3)
-    return make_error(Errc::unsupported, "frames have {} dimensions; 1 to 3 are possible", series.frame.shape.size());
+    return make_error(Errc::unsupported, "frames have {} dimensions, expected 1 to 3", series.frame.shape.size());
   PEN_ASSIGN(const auto bytes, series.frame.bytes(config.frame_bytes_max), "frame");
   PEN_ASSIGN(auto mosaic, mosaic_of(series, config.chunk.shape));
   const auto chunks_a_frame = mosaic.tiles_a_frame();
   if (series.frames > chunks_max / chunks_a_frame)
-    return make_error(Errc::too_large, "number_of_images is {}; at most {} are possible", series.frames,
+    return make_error(Errc::too_large, "number_of_images: {} exceeds the maximum of {}", series.frames,
                       chunks_max / chunks_a_frame);
   PEN_TRY(config.check_chunks(chunks_a_frame > 1, false));
   auto scan = scan_of(series, config, ranks, chunks_a_frame);
@@ -104,7 +102,7 @@ Result<SeriesSpec> SeriesSpec::make(const Config& config, unsigned ranks, Series
   if (!spec.maps_have_room(gap_mask_type))
     spec.series_.remarks.push_back(make_error(
         Errc::too_large,
-        "masks of frames of {} pixels need more than tables_bytes, which is {}: the file has none; enlarge it",
+        "masks of frames with {} pixels exceed tables_bytes ({}); the file gets no masks; increase tables_bytes",
         fmt::join(spec.mosaic_.assembled().shape, " × "), config.tables_bytes));
   return spec;
 }
@@ -120,8 +118,7 @@ Result<void> SeriesSpec::check_segments() const {
   const auto chunk = std::max<std::uint64_t>(encoded, raw);
   const auto room = segment_pool_bytes();
   if (chunk + 2 * page_bytes <= room) return {};
-  return make_error(Errc::too_large,
-                    "chunks of {} bytes need a pool_bytes of at least {}; the recorder has {}: enlarge it", raw,
+  return make_error(Errc::too_large, "chunks of {} bytes require pool_bytes of at least {}; it is {}: increase it", raw,
                     (chunk + 2 * page_bytes) * (config_.pool_bytes / room), config_.pool_bytes);
 }
 
@@ -137,11 +134,10 @@ std::uint64_t SeriesSpec::window_needed() const { return gathers() ? 2 * frames_
 
 Result<void> SeriesSpec::check_window(std::uint64_t frames) const {
   if (frames == 0 || frames >= window_needed()) return {};
-  return make_error(
-      Errc::refused,
-      "the sender keeps {} frames that are not acknowledged, and a chunk has {} frames (chunk.frames): it "
-      "has to keep {} at least; enlarge its window, or have fewer frames in a chunk",
-      frames, frames_a_chunk_, window_needed());
+  return make_error(Errc::refused,
+                    "the sender's window is {} frames, but a chunk has {} frames (chunk.frames) and requires a window "
+                    "of at least {}; increase the window, or reduce chunk.frames",
+                    frames, frames_a_chunk_, window_needed());
 }
 
 bool SeriesSpec::maps_have_room(ElementType type) const {

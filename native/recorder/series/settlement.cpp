@@ -191,9 +191,8 @@ void Settlement::settle_partial() {
     if (frames == 0) continue;
     const auto elements = spec_.elements();
     partial_errors_.push_back(make_error(Errc::mismatch,
-                                         "series \"{}\": {} frames lack channel \"{}\"{}, the first is frame {}: what "
-                                         "else came of them is recorded, and "
-                                         "their state is {} (partial)",
+                                         "series \"{}\": {} frames lack channel \"{}\"{}, the first is frame {}: their "
+                                         "other channels are recorded, and their state is {} (partial)",
                                          series.unique_id, frames, series.channels[part / elements],
                                          elements > 1 ? fmt::format(" of element {}", part % elements) : "", first,
                                          static_cast<unsigned>(FrameState::partial)));

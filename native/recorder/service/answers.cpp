@@ -19,8 +19,7 @@ Error element_taken(const series::Registry& registry, const Series& start) {
     for (const auto& row : roster->rows())
       if (row.begun && row.who.element == number && !row.who.source.empty()) before = row.who.source;
   return make_error(Errc::mismatch,
-                    "element {} of series \"{}\" comes from {} already, and {} says that it is the same one; give each "
-                    "element a number of its own (user_data.penstock.element)",
+                    "element {} of series \"{}\" already comes from {}, but {} claims the same element; give each element a different number (user_data.penstock.element)",
                     number, start.unique_id, before, endpoint_of(start));
 }
 
@@ -28,8 +27,7 @@ Error no_room(const std::string& unique_id, const series::Rules& rules, const se
               bool is_start) {
   return make_error(
       Errc::refused,
-      "series \"{}\" waits for one of {} open files to be closed, and {} bytes of {} wait already; at most "
-      "{} may: enlarge {}, or reduce end_timeout_s",
+      "series \"{}\" cannot wait until one of {} open files is closed: {} bytes of {} wait already, the maximum is {}: increase {}, or reduce end_timeout_s",
       unique_id, rules.files_max, room.held(), is_start ? "such starts" : "what came behind starts", room.max(),
       is_start ? "tables_bytes" : "pool_bytes");
 }
@@ -49,8 +47,7 @@ Error refusal_of(const series::Registry& registry, const series::Rules& rules, c
     case Why::stopping: return make_error(Errc::cancelled, "series \"{}\": the recorder is stopping", unique_id);
     case Why::elements_over_ranks:
       return make_error(Errc::unsupported,
-                        "series \"{}\" has {} elements over ZeroMQ, and the recorder {} ranks; such elements need one "
-                        "rank, or TCP",
+                        "series \"{}\" has {} elements over ZeroMQ, but the recorder has {} ranks; such elements require one rank, or TCP",
                         unique_id, start.element->count(), rules.ranks);
     case Why::mismatch: return mismatch(start, file);
     case Why::element_taken: return element_taken(registry, start);
@@ -60,20 +57,19 @@ Error refusal_of(const series::Registry& registry, const series::Rules& rules, c
       return make_error(Errc::out_of_order, "series_unique_id \"{}\" is closed already, with all of its frames",
                         unique_id);
     case Why::element_late:
-      return make_error(Errc::out_of_order, "series \"{}\" was closed without its element {}; it comes too late",
+      return make_error(Errc::out_of_order, "series \"{}\" was closed without its element {}, which arrived too late",
                         unique_id, start.element->number);
     case Why::name_taken:
       if (file == nullptr)
         return make_error(Errc::refused,
-                          "series \"{}\" waits until a file is closed, and another one of the same name begins",
+                          "series \"{}\" waits until a file is closed, but another one of the same name starts",
                           unique_id);
       return make_error(Errc::refused,
-                        "series \"{}\" is open, frames of it still come from elsewhere, and another one of the same "
-                        "name begins: it has waited for {:.0f} s",
+                        "series \"{}\" is open and still receives frames from other senders; another series of the same name has waited for {:.0f} s",
                         unique_id, seconds(rules.name_patience()));
     case Why::line_full:
       return make_error(Errc::refused,
-                        "series \"{}\": {} files are open already, and no more starts may wait; end a series first",
+                        "series \"{}\": {} files are open, and no more starts may wait; end a series first",
                         unique_id, rules.files_max);
     case Why::no_room: return no_room(unique_id, rules, registry.starts_bytes(), true);
     default: return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
@@ -103,18 +99,18 @@ void log_why_closed(const SeriesFile& file, series::EndedBy why, const series::R
   using series::EndedBy;
   const auto silent = seconds(monotonic_ns() - file.last_activity_ns());
   if (why == EndedBy::room)
-    spdlog::warn("{}: no frame for {:.0f} s, and another series needs the place: it is closed", file.path(), silent);
+    spdlog::warn("{}: closing the series after {:.0f} s without a frame, because another series needs its place", file.path(), silent);
   if (why == EndedBy::silence && file.end() == 0)
     spdlog::warn(
         "{}: no frame came, and its senders have been gone for {:.0f} s (idle_timeout_s): the series is closed",
         file.path(), seconds(rules.timeouts.idle));
   else if (why == EndedBy::silence)
-    spdlog::warn("{}: no frame for {:.1f} s (end_after_s), and no end: the series is closed", file.path(),
+    spdlog::warn("{}: closing the series after {:.1f} s without a frame (end_after_s)", file.path(),
                  seconds(rules.timeouts.after));
   if (why == EndedBy::new_start)
     spdlog::warn("{}: its source has begun another series, and has not ended this one, which is taken for ended",
                  file.path());
-  if (why == EndedBy::command) spdlog::info("{}: told to end the series", file.path());
+  if (why == EndedBy::command) spdlog::info("{}: ending the series on request", file.path());
 }
 
 }  // namespace penstock::recorder

@@ -64,12 +64,12 @@ void Control::obey(const series::Notify& what, Step& step) {
   switch (what.what) {
     case What::refused: step.is_refused = true; break;
     case What::early:
-      spdlog::warn("frames of series \"{}\" come, from number {} on, and it has not started: they are lost", what.name,
+      spdlog::warn("frames of series \"{}\" arrive, from number {} on, but it has not started: they are lost", what.name,
                    what.numbers.front());
       break;
     case What::dropped: {
       const auto& file = *slots_.at(what.name).file;
-      spdlog::warn("{}: {} frames came before the series started; they are counted as dropped", file.path(),
+      spdlog::warn("{}: {} frames arrived before the series started; they are counted as dropped", file.path(),
                    what.numbers.size());
       for (const auto number : what.numbers) slots_.at(what.name).file->drop(FrameNumber{number});
       break;
@@ -77,7 +77,7 @@ void Control::obey(const series::Notify& what, Step& step) {
     case What::in_vain:
       if (what.rank == rules_.rank) {
         errands_.start("pen-open", [this, name = what.name] {
-          present_line(name, make_error(Errc::refused, "its start waited on another rank, and was not opened"));
+          present_line(name, make_error(Errc::refused, "its start waited on another rank and was not accepted"));
         });
         break;
       }
@@ -113,7 +113,7 @@ Result<void> Control::begin(Start start, const SeriesEnd* before) {
     event.before_ended = !before->by_start;
     const auto slot = slots_.find(unique_id);
     if (slot != slots_.end() && slot->second.file && slot->second.file->series().generation == before->generation)
-      spdlog::warn("{}: another series of the same name begins, which waits until this one is closed",
+      spdlog::warn("{}: another series of the same name starts, and waits until this one is closed",
                    slot->second.file->path());
   }
   std::optional<Error> waits, without_tables;
@@ -126,8 +126,7 @@ Result<void> Control::begin(Start start, const SeriesEnd* before) {
     if (answer.is_bare)
       without_tables = make_error(
           Errc::too_large,
-          "series \"{}\" is recorded without its masks, flat fields and tables ({} bytes): starts that wait hold {} of "
-          "the {} bytes of tables_bytes; enlarge it",
+          "series \"{}\" is recorded without its masks, flat fields and tables ({} bytes): waiting starts use {} of the {} bytes of tables_bytes; increase it",
           unique_id, strip_tables(start.series), registry_.starts_bytes().held(), registry_.starts_bytes().max());
     const auto bytes = bytes_of(start.series);
     keep(unique_id, {std::move(start), bytes});
@@ -217,7 +216,7 @@ Result<void> Control::take_part(Lock& lock, Start& start) {
   if (taken.ok() && start.acks) {
     taken = file->spec().check_window(start.series.window_frames);
     if (taken.ok()) file->attach(start.acks);
-    if (taken.ok() && !start.series.element) spdlog::info("{}: its source is back", file->path());
+    if (taken.ok() && !start.series.element) spdlog::info("{}: its source has reconnected", file->path());
   }
   lock.lock();
   return taken;
@@ -292,7 +291,7 @@ std::uint64_t Control::generation(const std::string& series_unique_id) const {
 }
 
 void Control::refuse_start(const std::string& series_unique_id, const Error& why) {
-  const auto name = series_unique_id.empty() ? "a series of no name" : series_unique_id;
+  const auto name = series_unique_id.empty() ? "a series without a name" : series_unique_id;
   Lock lock(mutex_);
   const auto step = this->step(series::StartRefused{name});
   lock.unlock();

@@ -10,7 +10,7 @@
 namespace penstock::recorder {
 namespace {
 
-constexpr auto source_of_waiting = "a start that waited";
+constexpr auto source_of_waiting = "a waiting start message";
 
 /// Counts frames.
 void refuse_event(const Kept& kept, const Error& why, std::uint64_t& frames) {
@@ -54,7 +54,7 @@ void Control::present_line(const std::string& name, const Result<void>& begun) {
   }
   if (frames > 0)
     report_.reject(source_of_waiting,
-                   make_error(Errc::refused, "{} images are of series \"{}\", whose start was refused: {}", frames,
+                   make_error(Errc::refused, "{} images belong to series \"{}\", whose start was rejected: {}", frames,
                               name, begun.error().message()));
 }
 
@@ -68,7 +68,7 @@ std::optional<Kept> Control::next_of_line(const std::string& name) {
     return next;
   }
   if (const auto refused = std::exchange(slot.refused, 0); refused > 0)
-    spdlog::warn("series \"{}\": {} messages found no room behind its start, which had to wait", name, refused);
+    spdlog::warn("series \"{}\": {} messages were dropped while its start was waiting, for lack of memory", name, refused);
   slot.has_line = false;
   (void)step(series::LineEmpty{name});
   drop_if_empty(name);
@@ -96,7 +96,7 @@ Result<void> Control::present(const std::string& name, Kept kept) {
   }
   if (auto* frame = std::get_if<Frame>(&kept.event)) {
     if (frame->session != nullptr && frame->session->is_refused())
-      return make_error(Errc::refused, "image {} of series \"{}\" is of a client whose start was refused",
+      return make_error(Errc::refused, "image {} of series \"{}\" comes from a client whose start was rejected",
                         value(frame->number), name);
     Lock lock(mutex_);
     const auto step =

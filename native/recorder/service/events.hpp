@@ -21,7 +21,7 @@ class Events {
   explicit Events(Forward forward) : out_(nullptr), forward_(std::move(forward)) {}
   /// Adds "event" and "time" (seconds since 1970) to `fields`, an object.
   void emit(std::string_view event, nlohmann::json fields);
-  /// The same, but for a reader that takes nothing at the moment: then nobody is told, and nobody waits.
+  /// The same, but for a reader that takes nothing at the moment: then nothing is reported, and no one waits.
   void emit_if_heard(std::string_view event, nlohmann::json fields);
   /// A line that emit() made in another rank.
   void pass_on(const std::string& line);

@@ -23,11 +23,10 @@ constexpr std::int64_t segment_age_max_ns = 200'000'000;
 Result<void> try_folder(const std::string& folder) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored))
-    return make_error(Errc::not_found, "folder {} does not exist; make it first, or choose another with `folder`",
+    return make_error(Errc::not_found, "folder {} does not exist; create it, or choose another one with `folder`",
                       folder);
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
-    return errno_error(errno, fmt::format("folder {} cannot be written; give this user permission, or choose another "
-                                          "with `folder`",
+    return errno_error(errno, fmt::format("folder {} is not writable; give this user permission, or choose another with `folder`",
                                           folder));
   // The right to write says little: a file system that is read-only, or has no files of users, refuses all the same.
   const auto name = fmt::format("{}/.penstock-{}.tmp", folder, ::getpid());
@@ -139,11 +138,11 @@ Result<void> Recorder::put(Frame frame) {
 Result<void> Recorder::admit(const std::shared_ptr<SeriesFile>& series, Frame frame) {
   if (!holds_back() && workers_.is_full()) {
     series->drop(frame.number);
-    return make_error(Errc::refused, "image {} is dropped: {} frames wait already", value(frame.number),
+    return make_error(Errc::refused, "image {} is dropped: {} frames are waiting", value(frame.number),
                       Workers::queue_frames);
   }
   if (expand_arrays(frame.metadata))
-    spdlog::warn("{}: image {}: an array that it brings along cannot be expanded", series->path(), value(frame.number));
+    spdlog::warn("{}: image {}: an array in its metadata cannot be decompressed", series->path(), value(frame.number));
   values_.bound_columns(frame, *series);
   auto room = values_.room_for(frame, *series);
   if (!room.ok()) {

@@ -39,7 +39,7 @@ void Report::tell(std::string_view event, std::string_view source, const Error& 
   const auto suppressed = limiter.admit(message_kind(what.code(), what.message()));
   if (!suppressed || !may_tell(event == "note" ? notes_a_second : rejects_a_second)) return;
   const auto message = what.message() + and_suppressed(*suppressed);
-  spdlog::warn("{}{}: {}", event == "rejected" ? "refused from " : "", source, message);
+  spdlog::warn("{}{}: {}", event == "rejected" ? "rejected from " : "", source, message);
   events_.emit(event, {{"source", source}, {"code", name(what.code())}, {"message", message}});
 }
 

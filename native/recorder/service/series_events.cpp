@@ -69,7 +69,7 @@ void SeriesEvents::ended(const SeriesFile& file, series::EndedBy why, const std:
   const auto frames = std::max(start.frames, stats.ledger.end);
   const auto ms = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
   if (file.was_removed())
-    spdlog::error("{} was removed while it was recorded: its {} frames are gone", file.path(), stats.frames_written);
+    spdlog::error("{} was deleted during the recording: its {} frames are lost", file.path(), stats.frames_written);
   else
     spdlog::info("{} is complete: {} of {} frames, {:.1f} MB{}", file.path(), stats.ledger.received, frames,
                  static_cast<double>(stats.stored_bytes) * 1e-6, problem.empty() ? "" : "; with a problem: " + problem);

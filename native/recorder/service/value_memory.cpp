@@ -28,7 +28,7 @@ Result<ValuesRoom> ValueMemory::room_for(const Frame& frame, const SeriesFile& s
     // One that waits has its own clock: others' small frames may find room all the time.
     write_chunks_that_hold_values(holds_back() ? here_full_ns : full_ns_);
     if (!holds_back())
-      return make_error(Errc::refused, "image {} is dropped: values that frames brought along use {} of {} bytes",
+      return make_error(Errc::refused, "image {} is dropped: metadata values of frames use {} of {} bytes",
                         value(frame.number), pool_.used_bytes(), values_budget_bytes);
     // Whoever stops does not wait for a chunk to be full, whose frames may hold all of it.
     if (!waits_) return ValuesRoom{};
@@ -46,8 +46,8 @@ void ValueMemory::write_chunks_that_hold_values(std::atomic<std::int64_t>& since
   for (const auto& file : files_())
     if (const auto chunks = file->assembler().write_what_gathers(); chunks > 0)
       spdlog::warn(
-          "{}: {} chunks are written without frames that did not come for {} s: values of the frames that they have "
-          "used up the {} bytes for values",
+          "{}: {} incomplete chunks are written, whose missing frames did not arrive for {} s: metadata values of "
+          "their frames used the {} bytes for values",
           file->path(), chunks, config_.end_timeout_s, values_budget_bytes);
 }
 
@@ -62,8 +62,7 @@ void ValueMemory::bound_columns(Frame& frame, const SeriesFile& series) {
   if (frame.metadata.size() <= room) return;
   report_.note(series.path(),
                make_error(Errc::too_large,
-                          "{} of the {} values that its first frame brings along are not recorded: the files "
-                          "that are open may have {} columns of values together; end other series first",
+                          "{} of the {} metadata values of its first frame are not recorded: open files may have {} columns together; end other series first",
                           frame.metadata.size() - room, frame.metadata.size(), value_columns_max));
   frame.metadata.erase(frame.metadata.begin() + static_cast<std::ptrdiff_t>(room), frame.metadata.end());
 }

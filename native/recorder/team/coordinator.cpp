@@ -66,7 +66,7 @@ void Coordinator::close(SeriesFile& file, const series::Close& why) {
   for (const auto& part : parts) file.add_part(part);
   for (const auto rank : why.missing)
     file.add_part(
-        {{"problem", fmt::format("rank {} has not handed over its frames within {} s", rank, part_patience.count())}});
+        {{"problem", fmt::format("rank {} has not delivered its frames within {} s", rank, part_patience.count())}});
   const auto closed = file.close(why.ended_by);
   for (const auto& lack : file.partial()) parts_.report.note(file.path(), lack);
   auto& counts = control_->counts();

@@ -80,7 +80,7 @@ Result<json> Team::ask(const json& content, std::chrono::seconds patience) {
   if (reply.wait_for(patience) != std::future_status::ready) {
     std::lock_guard lock(mutex_);
     asked_.erase(id);
-    return make_error(Errc::timed_out, "the lead has not answered within {} s", patience.count());
+    return make_error(Errc::timed_out, "rank 0 has not answered within {} s", patience.count());
   }
   auto told = reply.get();
   if (told.contains("error"))
@@ -145,7 +145,7 @@ void Team::receive(unsigned from, std::vector<std::byte> message) {
   const auto* text = reinterpret_cast<const std::uint8_t*>(message.data());
   auto content = json::from_cbor(text + 1, text + message.size(), true, false);
   if (content.is_discarded() || !content.is_object()) {
-    spdlog::error("rank {} sent {} bytes that are no message", from, message.size());
+    spdlog::error("rank {} sent {} bytes that are not a message", from, message.size());
   } else if (kind == question) {
     (void)questions_.push_now({from, content.value("id", std::uint64_t{0}), content["content"]});
   } else if (kind == answer) {

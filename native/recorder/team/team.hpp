@@ -1,4 +1,4 @@
-/// The ranks of a recorder: what they ask and tell each other.
+/// The ranks of a recorder: their questions and notices.
 ///
 /// Questions go to the lead, which answers them on a thread of its own; notices go both ways and are heard on
 /// the job's thread, which must not wait. Messages between the stores of one file pass through here too. A

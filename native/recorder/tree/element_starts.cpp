@@ -46,8 +46,8 @@ void ElementStarts::add_assembled_maps(std::vector<store::ValueNode>& values) co
         auto& into = assembled[array.channel];
         if (into.data.empty()) into = in_gaps(mosaic, array.channel, array.spec.type, in_gap);
         if (array.spec.type != into.spec.type || array.spec.shape != spec_.series().frame.shape) {
-          spdlog::warn("{}: the {} of element {} has another type or shape than the first; it is left out",
-                       spec_.path(), name, number);
+          spdlog::warn("{}: the {} of element {} differs in type or shape from the first; it is left out", spec_.path(),
+                       name, number);
           continue;
         }
         mosaic.put(array.data, size_of(array.spec.type), number, into.data);

@@ -1,6 +1,6 @@
 /// Frames of elements that stand apart: stored as if they touched, and shown with the gaps.
 ///
-/// docs/explanation/decisions/0037-gaps-between-elements.md tells why.
+/// docs/explanation/decisions/0037-gaps-between-elements.md explains why.
 #pragma once
 
 #include <cstdint>

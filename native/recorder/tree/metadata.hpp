@@ -42,7 +42,7 @@ bool expand_arrays(Metadata& metadata);
 /// Text takes no more memory on its way than a column could hold; encode_value still sees that it was longer.
 void shorten_text(Metadata& metadata);
 
-/// Writes `value` (null: not told) as `column.row_bytes()` bytes. What is not told, and a number that
+/// Writes `value` (null: not sent) as `column.row_bytes()` bytes. A value that was not sent, and a number that
 /// does not fit, is NaN, 0 or empty text; so are all numbers of an array of another shape or type. False where
 /// something of the value is lost.
 bool encode_value(const MetaValue* value, const MetaColumn& column, std::byte* out);

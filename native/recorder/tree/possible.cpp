@@ -51,7 +51,7 @@ class Aside {
     item.clear();
     CborWriter writer(item);
     encode(writer);
-    remarks_.push_back(make_error(Errc::malformed, "{} is {}; {} is expected: it is only kept, as {}_as_told", field,
+    remarks_.push_back(make_error(Errc::malformed, "{} is {}, expected {}: it is stored only as {}_as_told", field,
                                   value, expected, field));
   }
   std::vector<Error> remarks() && { return std::move(remarks_); }
@@ -117,7 +117,7 @@ bool set_scan_aside(Series& series, const Error& why) {
   const auto item = std::as_bytes(std::span(cbor));
   series.unknown["scan_as_told"].assign(item.begin(), item.end());
   series.remarks.push_back(make_error(
-      why.code(), "{}: it is only kept, as scan_as_told, and the frames are recorded in their order", why.message()));
+      why.code(), "{}: it is stored only as scan_as_told, and the frames are recorded in their order", why.message()));
   return true;
 }
 

@@ -1,4 +1,4 @@
-/// What a start message tells of the beam and the detector, and cannot be.
+/// Values of beam and detector in a start message that are impossible.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ namespace penstock::recorder {
 /// and the value. The series is good without them: its frames would not come again.
 std::vector<Error> set_aside_impossible(Series& series);
 
-/// Of a series whose own scan, as its start message tells it, is impossible for the reason `why`: keeps that scan as
+/// Of a series whose own scan, as in its start message, is impossible for the reason `why`: keeps that scan as
 /// scan_as_told in Series::unknown, with a remark in Series::remarks. False, and nothing done, where the start message
 /// has none.
 bool set_scan_aside(Series& series, const Error& why);

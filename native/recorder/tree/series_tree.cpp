@@ -162,7 +162,8 @@ void SeriesTree::add_elements(const Ledger& ledger, std::uint64_t frames, store:
   add("damaged_by_element", &PartCounts::damaged, std::plus());
   if (frames == 0) return;
   if (frames > element_bytes_max / elements) {
-    spdlog::warn("{}: {} frames of {} elements; which of them came is not in the file", spec_.path(), frames, elements);
+    spdlog::warn("{}: {} frames of {} elements; the file does not record which of them arrived", spec_.path(), frames,
+                 elements);
     return;
   }
   values.values.push_back(

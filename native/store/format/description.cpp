@@ -60,7 +60,7 @@ Error bad(std::string_view what) { return make_error(Errc::malformed, "descripti
 
 Result<std::string> text_at(const json& object, const char* key) {
   const auto found = object.find(key);
-  if (found == object.end() || !found->is_string()) return bad(fmt::format("'{}' is missing or no text", key));
+  if (found == object.end() || !found->is_string()) return bad(fmt::format("'{}' is missing or not text", key));
   return found->get<std::string>();
 }
 
@@ -91,7 +91,7 @@ Result<std::vector<std::byte>> bytes_at(const json& object, const char* key) {
 Result<std::uint64_t> number_at(const json& object, const char* key, std::uint64_t most) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number_unsigned() || found->get<std::uint64_t>() > most)
-    return bad(fmt::format("'{}' is missing or no number up to {}", key, most));
+    return bad(fmt::format("'{}' is missing or not a number up to {}", key, most));
   return found->get<std::uint64_t>();
 }
 
@@ -99,7 +99,7 @@ Result<std::uint64_t> number_at(const json& object, const char* key, std::uint64
 Result<void> parse_assembled(const json& object, ChunkedNode& node) {
   const auto found = object.find("assembled");
   if (found == object.end()) return {};
-  if (!found->is_object()) return bad("'assembled' is no object");
+  if (!found->is_object()) return bad("'assembled' is not an object");
   Assembled assembled;
   PEN_ASSIGN(assembled.path, text_at(*found, "path"));
   PEN_ASSIGN(assembled.row_gaps, numbers_at<std::uint64_t>(*found, "row_gaps", elements_max));
@@ -124,7 +124,7 @@ Result<void> parse_places(const json& object, ChunkedNode& node) {
   PEN_ASSIGN(const auto placement, text_at(object, "placement"));
   if (placement != slots_name) return bad(fmt::format("'placement' is '{}'; it must be '{}'", placement, slots_name));
   const auto found = object.find("places");
-  if (found == object.end() || !found->is_object()) return bad("'places' is missing or no object");
+  if (found == object.end() || !found->is_object()) return bad("'places' is missing or not an object");
   auto& places = node.places;
   places.placement = Placement::slots;
   PEN_ASSIGN(places.address, number_at(*found, "address", address_max));
@@ -172,11 +172,11 @@ Result<ChunkedNode> parse_dataset(const json& object) {
   if (node.frames_a_chunk() > frames_a_chunk_max)
     return bad(fmt::format("'chunk' of {} has more than {} frames", node.path, frames_a_chunk_max));
   const auto frames = object.find("frames_max");
-  if (frames == object.end() || !frames->is_number_unsigned()) return bad("'frames_max' is missing or no number");
+  if (frames == object.end() || !frames->is_number_unsigned()) return bad("'frames_max' is missing or not a number");
   node.frames_max = frames->get<std::uint64_t>();
   const auto filters = object.find("filters");
   if (filters == object.end() || !filters->is_array() || filters->size() > filters_max)
-    return bad("'filters' is missing or no list");
+    return bad("'filters' is missing or not a list");
   for (const auto& item : *filters) {
     if (!item.is_object()) return bad("a filter is not an object");
     const auto id = item.find("id");
@@ -188,7 +188,7 @@ Result<ChunkedNode> parse_dataset(const json& object) {
   PEN_TRY(parse_places(object, node));
   PEN_TRY(parse_assembled(object, node));
   if (node.places.placement != Placement::log && !node.is_chunk_a_frame())
-    return bad(fmt::format("{} has fixed places, and a chunk is not a frame", node.path));
+    return bad(fmt::format("{} has fixed offsets, but a chunk is not a frame", node.path));
   return node;
 }
 
@@ -222,14 +222,14 @@ Result<ColumnNode> parse_column(const json& object) {
 }
 
 Result<Members> parse_members(const json& object) {
-  if (!object.is_object()) return bad("'members' is no object");
+  if (!object.is_object()) return bad("'members' is not an object");
   Members members;
   PEN_ASSIGN(members.stem, text_at(object, "stem"));
   PEN_ASSIGN(members.suffix, text_at(object, "suffix"));
   if ((members.stem + members.suffix).find('/') != std::string::npos || members.stem.empty())
     return bad(fmt::format("members are named '{}…{}'", members.stem, members.suffix));
   const auto frames = object.find("frames"), ranks = object.find("ranks");
-  if (frames == object.end() || !frames->is_number_unsigned()) return bad("'frames' is missing or no number");
+  if (frames == object.end() || !frames->is_number_unsigned()) return bad("'frames' is missing or not a number");
   if (ranks == object.end() || !ranks->is_number_unsigned() || ranks->get<std::uint64_t>() < 1 ||
       ranks->get<std::uint64_t>() > ranks_max)
     return bad(fmt::format("'ranks' is missing or not from 1 to {}", ranks_max));
@@ -239,7 +239,7 @@ Result<Members> parse_members(const json& object) {
 }
 
 Result<MemberMark> parse_member(const json& object) {
-  if (!object.is_object()) return bad("'member' is no object");
+  if (!object.is_object()) return bad("'member' is not an object");
   MemberMark mark;
   PEN_ASSIGN(mark.master, text_at(object, "master"));
   PEN_ASSIGN(mark.number, number_at(object, "number", ~std::uint64_t{0}));

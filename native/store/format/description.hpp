@@ -29,7 +29,7 @@ struct Description {
   bool sealed = false;
 };
 
-/// Values of so many bytes and more lie outside the description.
+/// Values of at least this size are stored outside the description.
 constexpr std::size_t large_value_bytes = 16 << 10;
 /// The bytes of a text or an array that is large; otherwise none.
 Bytes large_bytes(const Value& value);

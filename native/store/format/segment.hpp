@@ -35,7 +35,7 @@ constexpr std::uint64_t walk_step_bytes = page_bytes;
 constexpr std::uint64_t header_region_bytes_max = std::uint64_t{1} << 28;
 constexpr std::uint64_t segment_bytes_max = std::uint64_t{1} << 40;
 
-/// Random; ties the segments of one file together and tells them from what lay on the disk before.
+/// Random; identifies the segments of one file, as opposed to earlier data on the disk.
 using FileId = std::array<std::byte, 16>;
 FileId make_file_id();
 /// 32 lower-case hexadecimal digits, as the root group's attribute `penstock_file_id` has them.

@@ -192,8 +192,9 @@ void DriverContext::hold(Bytes bytes, std::uint64_t address, bool raw) {
   }
   if (failure || waits) {
     if (!failure && changes.bytes() + in_fresh_space.bytes() > held_bytes_max)
-      failure = make_error(Errc::no_space, "{} bytes of the index wait for room on the storage; no more can",
-                           changes.bytes() + in_fresh_space.bytes());
+      failure =
+          make_error(Errc::no_space, "{} bytes of the index wait for free space on the storage, which is the maximum",
+                     changes.bytes() + in_fresh_space.bytes());
     return;
   }
   if (in_fresh_space.bytes() > fresh_bytes_max) take(write_fresh());
@@ -224,7 +225,7 @@ Result<void> DriverContext::commit(Moment moment) {
   take(write_all(moment));
   if (waited && !waits && !failure)
     if (const auto suppressed = room_limiter.admit())
-      spdlog::info("there is room again: the index goes on{}", and_suppressed(*suppressed));
+      spdlog::info("space is available again: the index continues{}", and_suppressed(*suppressed));
   return outcome({});
 }
 
@@ -233,7 +234,7 @@ Result<void> DriverContext::settle() {
   if (!waits && journal) take(journal->clear());
   PEN_TRY(outcome({}));
   if (!waits) return {};
-  return make_error(Errc::no_space, "{} bytes of the index found no room on the storage; recovery completes the file",
+  return make_error(Errc::no_space, "{} bytes of the index did not fit on the storage; recovery completes the file",
                     changes.bytes() + in_fresh_space.bytes());
 }
 

@@ -41,7 +41,7 @@ struct DriverContext {
   /// allocation, although segments may lie in it.
   bool looks_empty = false;
 
-  /// Why a callback failed. HDF5 is not told of it: after a failed write it can neither go on nor
+  /// Why a callback failed. HDF5 is not informed: after a failed write it can neither go on nor
   /// let go of the file. Instead nothing reaches storage from then on, which keeps what it has as a
   /// crash would leave it, and whoever called HDF5 looks here after each call.
   std::optional<Error> failure = {};

@@ -1,7 +1,7 @@
 /// HDF5's index of the chunks of a dataset that grows along its first dimension, read without HDF5: an extensible array
 /// (HDF5 File Format Specification 3.0, VII.D, "The Extensible Array Index").
 ///
-/// HDF5 1.10 tells where one chunk lies for each call; here whole blocks are read. What is told is what the file says,
+/// HDF5 1.10 returns the location of one chunk per call; here whole blocks are read. The results are those of the file,
 /// without the blocks' checksums: the caller compares it with what HDF5 itself finds.
 #pragma once
 

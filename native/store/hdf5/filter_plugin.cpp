@@ -136,7 +136,7 @@ Result<std::shared_ptr<const FilterPlugin>> FilterPlugin::load(const FilterSearc
     }
   }
   return make_error(Errc::not_found,
-                    "there is no plug-in for filter {}{} in {}{}; install it (hdf5plugin has many), or name its folder "
+                    "no plug-in for filter {}{} in {}{}; install it (hdf5plugin has many), or name its folder "
                     "in HDF5_PLUGIN_PATH",
                     search.id, search.name.empty() ? "" : fmt::format(" ({})", search.name), fmt::join(folders, ", "),
                     refusal);
@@ -179,8 +179,8 @@ Result<FilterSpec> FilterPlugin::settle(const std::vector<unsigned>& values, Ele
   PEN_TRY(done(H5Pget_filter_by_id2(list.get(), id_, &flags, &count, settled.values.data(), 0, nullptr, nullptr),
                "get the filter's parameters"));
   if (count > values_max)
-    return make_error(Errc::unsupported, "filter {} needs {} parameters; at most {} are possible", id_, count,
-                      values_max);
+    return make_error(Errc::unsupported, "filter {} requires {} parameters, which exceeds the maximum of {}", id_,
+                      count, values_max);
   settled.values.resize(count);
   return settled;
 }
@@ -240,8 +240,7 @@ Result<void> FilterPlugin::call(unsigned flags, const FilterSpec& filter, Bytes 
   scratch.memory_ = std::move(memory);
   if (size == 0) return make_error(Errc::unsupported, "{} (filter {}) failed: {}", name_, id_, call.report());
   if (size > room)
-    return make_error(Errc::unsupported, "{} (filter {}) says that it made {} bytes, in a buffer of {}", name_, id_,
-                      size, room);
+    return make_error(Errc::unsupported, "{} (filter {}) reports {} bytes in a buffer of {}", name_, id_, size, room);
   scratch.size_ = size;
   return {};
 }

@@ -39,7 +39,7 @@ class FilterScratch {
 /// Which plug-in, and where it is looked for.
 struct FilterSearch {
   int id = 0;                        ///< registered with the HDF Group
-  std::string name;                  ///< of which the file's name may tell; may be empty
+  std::string name;                  ///< possibly from the file's name; may be empty
   std::vector<std::string> folders;  ///< before those of HDF5 itself (HDF5_PLUGIN_PATH, or its default)
   /// Each call waits until nobody is in HDF5: for a plug-in that calls it also where nothing fails.
   bool exclusive = false;

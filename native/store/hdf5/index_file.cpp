@@ -218,7 +218,7 @@ class IndexFileOfHdf5 final : public IndexFile {
     const hbool_t clear = true;  // what h5clear asks for
     PEN_TRY(done(H5Pset(access_.get(), "clear_status_flags", &clear), "ask to clear the file's marks"));
     // Nobody else writes: what is not whole now never will be, and is an error rather than something to wait for.
-    PEN_TRY(done(H5Pset_metadata_read_attempts(access_.get(), 1), "set how often structures are read"));
+    PEN_TRY(done(H5Pset_metadata_read_attempts(access_.get(), 1), "set the number of attempts to read structures"));
     PEN_ASSIGN(file_, owned(H5Fopen(any_name, H5F_ACC_RDWR, access_.get()), H5Fclose, "open the file"));
     left_ = true;
     return take_over(layout);

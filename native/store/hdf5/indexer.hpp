@@ -1,6 +1,6 @@
 /// The one thread that owns the HDF5 file from Store::create to Store::finish.
 ///
-/// Takes segments that are on storage, enters their chunks into the index, tells the listener (or the rank
+/// Takes segments that are on storage, enters their chunks into the index, notifies the listener (or the rank
 /// that wrote them), and flushes every `flush_interval`. After an error of HDF5 it goes on taking segments and reports
 /// their chunks as lost with that error: the bytes are in the file, and a scan finds them.
 #pragma once
@@ -28,7 +28,7 @@ class Indexer final : private RowWriter {
   /// Waits while the indexer is far behind.
   void push(WrittenSegment segment) { (void)inbox_.push(std::move(segment)); }
 
-  /// A segment of another rank, and whom to tell what became of it.
+  /// A segment of another rank, and whom to notify of its outcome.
   struct Foreign {
     share::Placed placed;
     std::function<void(const share::Indexed&)> answer;

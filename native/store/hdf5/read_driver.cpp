@@ -104,19 +104,19 @@ H5FD_class_t make_class() {
 Result<hid_t> make_read_access(ReadDriverState& state) {
   static const H5FD_class_t driver = make_class();
   static const hid_t driver_id = H5FDregister(&driver);
-  if (driver_id < 0) return make_error(Errc::hdf5, "HDF5 refuses the reading driver");
+  if (driver_id < 0) return make_error(Errc::hdf5, "HDF5 rejects the reading driver");
   const hid_t list = H5Pcreate(H5P_FILE_ACCESS);
   if (list < 0) return make_error(Errc::hdf5, "HDF5 gives no file access list");
   // Of a file that is being written HDF5 reads a block again whose checksum is wrong, a hundred times after pauses that
   // double; after so many it has waited 17 ms.
   if (H5Pset_metadata_read_attempts(list, 24) < 0) {
     H5Pclose(list);
-    return make_error(Errc::hdf5, "HDF5 refuses the number of attempts");
+    return make_error(Errc::hdf5, "HDF5 rejects the number of attempts");
   }
   const Access access{&state};
   if (H5Pset_driver(list, driver_id, &access) < 0) {
     H5Pclose(list);
-    return make_error(Errc::hdf5, "HDF5 refuses the reading driver for a file");
+    return make_error(Errc::hdf5, "HDF5 rejects the reading driver for a file");
   }
   return list;
 }

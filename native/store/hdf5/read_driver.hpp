@@ -1,5 +1,5 @@
 /// HDF5's way to the bytes of a file that is being examined: read-only, through `Env`, and able to
-/// tell where a chunk lies without reading it.
+/// return the location of a chunk without reading it.
 ///
 /// HDF5 1.10 finds the address of the n-th chunk by walking over all chunks before it. Reading a
 /// chunk directly is a single look-up in the index, after which HDF5 asks its driver for the chunk's

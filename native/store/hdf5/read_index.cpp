@@ -164,7 +164,7 @@ Result<std::uint64_t> look_up_all(hid_t dataset, hid_t space, std::uint64_t pres
       visitor.chunks({});
     }
     if (empty > empty_lookups_max)
-      return make_error(Errc::too_large, "{} of {} chunks found after {} places", found, present, number);
+      return make_error(Errc::too_large, "{} of {} chunks found after {} slots", found, present, number);
     ++number;
     if (!advance(offset, info)) break;
     if (!may_ask || found == present || empty - asked < std::max(gap_min, number / gap_part)) continue;

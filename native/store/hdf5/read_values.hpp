@@ -11,7 +11,7 @@
 
 namespace penstock::store::hdf5 {
 
-/// The element type of an HDF5 type; nothing where it is no little-endian number of 1, 2, 4 or 8 bytes.
+/// The element type of an HDF5 type; nullopt unless it is a little-endian number of 1, 2, 4 or 8 bytes.
 std::optional<ElementType> element_type_of_hdf5(hid_t type);
 
 /// All attributes of an object that are numbers or text; others, and those above 16 MiB, are left out.

@@ -23,7 +23,7 @@ enum class StorageKind { compact, contiguous, chunked, virtual_sources, external
 
 struct DatasetInfo {
   std::vector<std::string> paths;   ///< every hard link to it; at least one
-  std::optional<ElementType> type;  ///< nothing where it is no little-endian number
+  std::optional<ElementType> type;  ///< nullopt unless it is a little-endian number
   std::uint64_t element_bytes = 0;
   std::vector<std::uint64_t> shape;        ///< empty for a scalar
   std::vector<std::uint64_t> chunk_shape;  ///< empty unless chunked
@@ -49,12 +49,12 @@ class TreeVisitor {
   virtual ~TreeVisitor() = default;
   virtual void group(const std::string& path, std::vector<Attribute> attributes) = 0;
   virtual void dataset(DatasetInfo info) = 0;
-  /// The next call into HDF5 may take so long.
+  /// Maximum duration of the next call into HDF5.
   virtual void expect(std::chrono::milliseconds silence) = 0;
-  /// Chunks of the dataset told last, by rising number; none as a sign of life.
+  /// Chunks of the last reported dataset, by rising number; none as a sign of life.
   virtual void chunks(std::span<const IndexedChunk> chunks) = 0;
-  /// The value of the dataset told last. Where that is too large, and of one dimension, the rows behind the last chunk
-  /// are left out: nothing was ever written there.
+  /// The value of the last reported dataset. Where that is too large, and of one dimension, the rows behind the last
+  /// chunk are left out: nothing was ever written there.
   virtual void value(Value value) = 0;
   /// A part of the file that HDF5 could not read; the rest goes on. `too_large` where a limit of this program ended the
   /// reading, and the codes of the operating system where the storage did: the file may be whole then.
@@ -73,7 +73,7 @@ struct ReadTreeOptions {
   bool left = false;
 };
 
-/// Fails where HDF5 does not open the file at all, and, after the rest was told, where the storage failed.
+/// Fails where HDF5 does not open the file at all, and, after the rest was reported, where the storage failed.
 Result<void> read_tree(Env& env, const std::string& path, const ReadTreeOptions& options, TreeVisitor& visitor);
 
 }  // namespace penstock::store

@@ -60,7 +60,7 @@ Result<void> make_placed(hid_t file, const ValueNode& node, DriverContext& conte
   const bool placed = context.placement->taken || bytes == 0;
   context.placement.reset();
   PEN_TRY(context.outcome(dataset.ok() ? Result<void>{} : Result<void>(dataset.error())));
-  if (!placed) return make_error(Errc::internal, "HDF5 did not ask where {} lies", node.path);
+  if (!placed) return make_error(Errc::internal, "HDF5 did not ask for the location of {}", node.path);
   return write_attributes(file, node.path, node.attributes);
 }
 

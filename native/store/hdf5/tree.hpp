@@ -8,8 +8,8 @@
 
 namespace penstock::store::hdf5 {
 
-/// A chunk of a column has at most so many rows, fewer of long text, and fewer where a file has many columns: the chunk
-/// that each of them is filling is in memory.
+/// Maximum number of rows in a chunk of a column, fewer of long text, and fewer where a file has many columns: the
+/// chunk that each of them is filling is in memory.
 constexpr hsize_t column_chunk_rows = 4096;
 constexpr std::size_t column_chunk_bytes(std::size_t columns) {
   return column_chunk_rows * sizeof(double) / (columns > 512 ? 4 : columns > 256 ? 2 : 1);

@@ -13,7 +13,7 @@
 namespace penstock::store::hdf5 {
 
 /// At the start of a series. Where each member follows the one before, the dataset grows as members appear; otherwise
-/// nobody can tell yet where a frame will lie, and it is empty.
+/// the location of a frame is still unknown, and it is empty.
 Result<void> make_virtual(hid_t file, const ChunkedNode& node, const Members& members);
 
 /// In place of what make_virtual() made: `frames` frames, of which `runs` are in members and the others read as the

@@ -196,7 +196,7 @@ Result<MemberFiles::Member*> MemberFiles::acquire(std::uint64_t frame) {
   const auto found = open_.find(block);
   // One that is retired takes no more: it may be on its way to be closed.
   if (found == open_.end() || found->second->retired)
-    return make_error(Errc::out_of_order, "image {} came after its file {} was closed", frame,
+    return make_error(Errc::out_of_order, "image {} arrived after its file {} was closed", frame,
                       members.file_name(members.member_of(frame, rank_)));
   auto& member = *found->second;
   ++member.holders;

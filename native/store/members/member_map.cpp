@@ -21,8 +21,8 @@ Result<bool> MemberMap::note(std::size_t dataset, std::uint64_t frame, unsigned 
   auto page = pages.find(frame / page_frames);
   if (page == pages.end()) {
     if (page_count_ >= sparse_pages_max_ && chunk_count_ < chunks_a_page_min * page_count_)
-      return make_error(Errc::too_large, "frame {}: the frames lie too far apart, {} chunks in {} stretches of {}",
-                        frame, chunk_count_, page_count_, page_frames);
+      return make_error(Errc::too_large, "frame {}: the frames are too far apart, {} chunks in {} ranges of {}", frame,
+                        chunk_count_, page_count_, page_frames);
     page = pages.emplace(frame / page_frames, Owners(page_frames, nobody)).first;
     ++page_count_;
   }

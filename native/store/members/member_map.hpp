@@ -45,7 +45,7 @@ class MemberMap {
  private:
   static constexpr std::uint16_t nobody = 0xFFFF;
   static constexpr std::uint64_t page_frames = 4096;
-  /// In pages beyond the sparse ones so many chunks are to be, a page, or their memory would outgrow the file's
+  /// Number of chunks that pages beyond the sparse ones must have, per page, or their memory would outgrow the file's
   /// records.
   static constexpr std::uint64_t chunks_a_page_min = 64;
   using Owners = std::vector<std::uint16_t>;  ///< ranks

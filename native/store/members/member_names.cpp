@@ -28,7 +28,7 @@ Result<MemberMark> mark_in(File& file) {
   PEN_ASSIGN(auto found,
              find_description(file, {.begin = 0, .end = looked_through_bytes_max, .file_id = {}, .cancelled = {}}));
   auto& description = found.description;
-  if (!description.member) return make_error(Errc::not_found, "it is a recording by itself");
+  if (!description.member) return make_error(Errc::not_found, "it is a separate recording");
   return std::move(*description.member);
 }
 
@@ -41,7 +41,7 @@ Result<std::shared_ptr<File>> open_member(Env& env, const std::string& path, con
   if (mark.ok() && *mark == MemberMark{master.name, number}) return file;
   const auto why = mark.ok() ? fmt::format("it is file {} of {}", mark->number, mark->master) : mark.error().message();
   return make_error(Errc::already_exists,
-                    "{} is there already, and nothing shows that it is a part of {}: {}; remove it yourself, or choose "
+                    "{} exists already and is not verifiably a part of {}: {}; remove it, or choose "
                     "another name",
                     path, master.name, why);
 }
@@ -81,7 +81,7 @@ Result<void> check_member_names(Env& env, const std::string& master, const Membe
   return for_each_name(env, place, members, [&](const std::string& path, std::uint64_t number) -> Result<void> {
     if (!members.overwrite)
       return make_error(Errc::already_exists,
-                        "{} is there already, and a part of {} may need that name; choose another name or allow "
+                        "{} exists already, and a part of {} may need that name; choose another name or allow "
                         "overwriting",
                         path, master);
     PEN_ASSIGN(const auto file, open_member(env, path, place, number));

@@ -11,7 +11,7 @@
 
 namespace penstock::store {
 
-/// The number in a member's name; nothing where it is no such name.
+/// The number in a member's name; nullopt for other names.
 std::optional<std::uint64_t> member_number(const std::string& name, const Members& members);
 
 /// Whether the file at `path` says that it is member `number` of the master at path `master`.

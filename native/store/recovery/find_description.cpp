@@ -27,7 +27,7 @@ Result<FoundDescription> find_description(File& file, ScanOptions options) {
     if (!damage) damage = description.error();
   }
   if (damage) return *damage;
-  return make_error(Errc::not_found, "it does not begin as a file that Penstock recorded");
+  return make_error(Errc::not_found, "it does not start like a file that Penstock recorded");
 }
 
 Result<bool> is_only_begun(File& file) {

@@ -171,7 +171,7 @@ class ChangedFile final : public File {
   }
   void will_read(std::uint64_t offset, std::uint64_t size) override { file_->will_read(offset, size); }
   Result<void> write_at(std::span<const iovec>, std::uint64_t) override {
-    return make_error(Errc::internal, "a file that is only looked at is written");
+    return make_error(Errc::internal, "the file is open for reading only");
   }
   Result<void> sync() override { return file_->sync(); }
   Result<void> sync_name() override { return file_->sync_name(); }

@@ -35,7 +35,7 @@ Result<format::SegmentHeader> recognise(File& file, const std::string& path, con
 Result<FileLayout> with_places(File& file, const format::SegmentHeader& header, FileLayout layout) {
   std::vector<std::byte> region(header.header_bytes);
   PEN_ASSIGN(const auto count, file.read_at(region, header.address));
-  if (count < region.size()) return make_error(Errc::truncated, "the file's description is not whole");
+  if (count < region.size()) return make_error(Errc::truncated, "the file's description is incomplete");
   PEN_ASSIGN(const auto text, format::decode_description(header, region));
   PEN_ASSIGN(const auto description, format::parse_description(text));
   if (description.datasets.size() != layout.chunked.size())
@@ -86,7 +86,7 @@ class JoinedStore final : public Store {
     PEN_ASSIGN(auto message, decode(bytes), "rank {}", from);
     auto* answer = std::get_if<Indexed>(&message);
     if (answer == nullptr || from != lead)
-      return make_error(Errc::malformed, "rank {} sends rank {} what is the lead's", from, share_.rank);
+      return make_error(Errc::malformed, "rank {} sends rank {} a message for rank 0", from, share_.rank);
     return index_.answered(std::move(*answer));
   }
 

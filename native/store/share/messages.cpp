@@ -53,7 +53,7 @@ class Reader {
   Result<std::uint32_t> count(std::size_t bytes_each) {
     PEN_ASSIGN(const auto count, get<std::uint32_t>());
     if (rest_.size() / bytes_each < count)
-      return make_error(Errc::malformed, "a message between ranks speaks of {} things and has {} bytes", count,
+      return make_error(Errc::malformed, "a message between ranks announces {} items but has {} bytes", count,
                         rest_.size());
     return count;
   }

@@ -1,4 +1,4 @@
-/// What the stores of one file tell each other, as bytes. Between processes of one build on machines of
+/// Messages between the stores of one file, as bytes. Between processes of one build on machines of
 /// one kind: numbers stand in the machine's own order. Decoding checks every length all the same.
 #pragma once
 

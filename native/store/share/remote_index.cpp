@@ -43,7 +43,7 @@ Result<void> RemoteIndex::answered(Indexed answer) {
   {
     std::lock_guard lock(mutex_);
     auto found = unanswered_.extract(answer.id);
-    if (found.empty()) return make_error(Errc::malformed, "an answer to segment {}, which nobody sent", answer.id);
+    if (found.empty()) return make_error(Errc::malformed, "an answer to segment {}, which was not sent", answer.id);
     settled.segment = std::move(found.mapped());
   }
   const auto count = settled.segment.chunks.size();
@@ -51,7 +51,7 @@ Result<void> RemoteIndex::answered(Indexed answer) {
   for (const auto position : answer.refused)
     if (position >= count && !settled.segment.failure)
       settled.segment.failure =
-          make_error(Errc::malformed, "the lead's answer is about chunk {} of {}", position, count);
+          make_error(Errc::malformed, "the answer of rank 0 is about chunk {} of {}", position, count);
   settled.already_there = std::move(answer.refused);
   (void)inbox_.push(std::move(settled));
   return {};

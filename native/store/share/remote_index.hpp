@@ -1,6 +1,6 @@
 /// The index of a rank that has none: the lead's, reached by messages.
 ///
-/// Takes the place that hdf5::Indexer has with the lead: one thread that tells the listener what became of
+/// Takes the place that hdf5::Indexer has with the lead: one thread that notifies the listener of the outcome of
 /// the chunks, and lets it put rows. At most `open_max` segments wait for the lead's answer or for the
 /// listener; then push() waits.
 #pragma once

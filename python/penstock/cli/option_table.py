@@ -30,7 +30,7 @@ class Table(Protocol):
 class DataclassTable:
     """The fields of a dataclass, with annotations of typer, in their order.
 
-    Fields in `without` and `fixed` are no options; they have their defaults, or the values in `fixed`.
+    Fields in `without` and `fixed` are not options; they have their defaults, or the values in `fixed`.
     """
 
     def __init__(self, table: type, without: Collection[str] = (), **fixed: object) -> None:
@@ -67,7 +67,7 @@ class OverlayTable:
 class ModelTable:
     """The options of a model, with its types, limits and defaults; `made` returns a `model`.
 
-    Fields in `without` and `fixed` are no options; they have their defaults, or the values in `fixed`.
+    Fields in `without` and `fixed` are not options; they have their defaults, or the values in `fixed`.
     """
 
     def __init__(self, model: type[Model], without: Collection[str] = (), **fixed: object) -> None:

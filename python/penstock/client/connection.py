@@ -105,14 +105,14 @@ class Connection:
             if total > 0:
                 stalled = 0.0 if sent else stalled or time.monotonic()
                 if stalled and time.monotonic() - stalled > self._stall_s:
-                    raise LostError(f"the {self._peer} took nothing for {self._stall_s:g} s")
+                    raise LostError(f"the {self._peer} did not receive anything for {self._stall_s:g} s")
                 rest = _without(rest, sent)
                 self.wait(0.1, writing=True)
         if time.monotonic() - self._looked > LOOK_INTERVAL_S:
             self.receive()
 
     def wait(self, seconds: float, *, writing: bool = False) -> None:
-        """Until something came, at most so long; with `writing` also until something can be sent."""
+        """Waits until data arrives, at most this long; with `writing` also until data can be sent."""
         if self._poll:
             ready = self._poll[writing].poll(max(0.0, seconds) * 1000)
             readable = any(event & ~select.POLLOUT for _, event in ready)
@@ -140,7 +140,7 @@ class Connection:
                 self._handle_received()
             except ProtocolError as problem:
                 raise ClientError(
-                    f"this is no {self._peer} of Penstock, or another version: {problem}"
+                    f"this is not a {self._peer} of Penstock, or it has another version: {problem}"
                 ) from problem
             if len(data) < _RECEIVE_BYTES:
                 return
@@ -161,7 +161,7 @@ class Connection:
 
 
 def _without(pieces: list[bytes | memoryview], sent: int) -> list[bytes | memoryview]:
-    """What is left after so many bytes."""
+    """Returns what remains after this many bytes."""
     for place, piece in enumerate(pieces):
         if sent < len(piece):
             return [memoryview(piece)[sent:], *pieces[place + 1 :]]

@@ -44,7 +44,7 @@ def crc32c(data: bytes) -> int:
 
 @cache
 def _added_by(followed_by: int) -> list[int]:
-    """What each byte adds where so many bytes follow it."""
+    """Returns the contribution of each byte that is followed by this many bytes."""
     values: list[int] = _tables()[0][256 * followed_by : 256 * (followed_by + 1)].tolist()
     return values
 

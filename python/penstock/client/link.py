@@ -71,7 +71,7 @@ class Link:
             self._connection = None
 
     def close(self) -> None:
-        """The peer is told, where it can be."""
+        """Notifies the peer, if possible."""
         if self._connection is not None:
             with contextlib.suppress(LostError, ClientError):
                 self._connection.send_message(Kind.BYE, self_described({"type": "bye"}))
@@ -101,7 +101,7 @@ class Link:
             except LostError as problem:
                 self.drop()
                 if time.monotonic() + pause > give_up:
-                    text = f"{self.where}: no {self._peer} answered for {patience_s:g} s: {problem}"
+                    text = f"{self.where}: no {self._peer} answered within {patience_s:g} s: {problem}"
                     raise ConnectionLostError(f"{text}; {left()}" if left() else text) from problem
                 time.sleep(pause)
                 pause = min(2 * pause, LAST_PAUSE_S)
@@ -131,7 +131,7 @@ class Link:
         elif reply.kind is Kind.BYE:
             raise StoppedError(f"the {self._peer} was stopped")
         elif reply.kind is Kind.ERROR and not self._greeted:
-            raise RefusedError(f"{self.where}: the {self._peer} refuses the connection: {reply.why}")
+            raise RefusedError(f"{self.where}: the {self._peer} rejects the connection: {reply.why}")
         elif reply.kind is Kind.ERROR and reply.sequence == 0:
             raise EndedByPeerError(reply.why)
         else:

@@ -35,7 +35,7 @@ OWN_FIELDS = {
 def _plain(encoder: cbor2.CBOREncoder, value: object) -> None:
     """Of numpy's scalars and arrays, in metadata: numbers and lists."""
     if not isinstance(value, np.generic | np.ndarray):
-        raise FrameError(f"metadata has a {type(value).__name__}, which has no place in a message")
+        raise FrameError(f"metadata has a {type(value).__name__}, which cannot be sent in a message")
     encoder.encode(value.tolist())
 
 
@@ -72,7 +72,7 @@ def user_data_of(
     for part in element:
         if isinstance(part, bool) or not isinstance(part, int) or part < 0:
             raise FrameError(
-                f"element {element!r}: {part!r} is no count; rows, columns and number are expected"
+                f"element {element!r}: {part!r} is not a whole number; expected rows, columns and number"
             )
     if not 0 <= number < rows * columns:
         raise FrameError(

@@ -75,7 +75,7 @@ def view_of(image: Image, spec: FrameSpec, channel: str, *, copy: bool) -> memor
         raw = memoryview(image.data)
         if not raw.c_contiguous or raw.nbytes == 0:
             raise FrameError(
-                f"channel {channel!r}: compressed pixels are {raw.nbytes} bytes, or not in one piece"
+                f"channel {channel!r}: compressed pixels are {raw.nbytes} bytes, or not contiguous"
             )
         return memoryview(bytes(raw)) if copy else raw.cast("B")
     array = np.asarray(image)

@@ -140,8 +140,8 @@ class Series(EndsWithBlock):
         from `date_ns`; `real_time_ns` is the exposure.
 
         Waits while `resend_bytes` or `resend_frames` are used up, at most `timeout` seconds: then a
-        ClientTimeoutError tells that the frame was not taken. Waits as well while the recorder takes nothing,
-        and while there is no connection.
+        Raises ClientTimeoutError if the frame was not accepted. Also waits while the recorder accepts none,
+        and while it is disconnected.
         """
         number = self._next_number if number is None else operator.index(number)
         self._check_next(number)
@@ -158,7 +158,7 @@ class Series(EndsWithBlock):
         )
         self._check_kept(number, addresses)
         size = sum(view.nbytes for view in views.values())
-        self._session.make_room(size, timeout, f"frame {number} found no room")
+        self._session.make_room(size, timeout, f"frame {number} did not fit into the window")
         self._session.window.push(Kept(number, message, checksum, list(views.values()), size, addresses))
         self._next_number = number + 1
         self._sent += 1
@@ -174,7 +174,7 @@ class Series(EndsWithBlock):
         number = self._next_number if number is None else operator.index(number)
         self._check_next(number)
         message, checksum = self._images.damaged(number, why[:_WHY_MAX])
-        self._session.make_room(0, None, f"frame {number} found no room")
+        self._session.make_room(0, None, f"frame {number} did not fit into the window")
         self._session.window.push(Kept(number, message, checksum, [], 0, (), damaged=True))
         self._next_number = number + 1
         self._session.flush()
@@ -201,7 +201,7 @@ class Series(EndsWithBlock):
     def close(self) -> None:
         """Ends the series, and waits until the recorder has closed it. Does nothing the second time.
 
-        Raises SeriesProblemError where the recorder tells of a problem, FramesRefusedError where it refused
+        Raises SeriesProblemError if the recorder reports a problem, FramesRefusedError where it refused
         frames; both once the file is closed.
         """
         if self._session.over:
@@ -285,9 +285,9 @@ class Series(EndsWithBlock):
                 before = self._session.window.number_at(address)
             if before is not None:
                 raise FrameError(
-                    f"frame {number} lies in the memory of frame {before}, which is not acknowledged and may "
-                    "have to be sent again: make the series with copy=True, use another array, or "
-                    "wait_acknowledged()"
+                    f"frame {number} uses the memory of frame {before}, which is not acknowledged and may"
+                    f" have to be sent again: create the series with copy=True, use another array, or call"
+                    f" wait_acknowledged()"
                 )
 
 

@@ -23,7 +23,7 @@ _FRUITLESS_MAX = 5
 _REFUSALS_KEPT = 1000
 _REFUSAL_TEXT_MAX = 1000
 # Why the recorder closed a series that is not over, by its word for that.
-_ENDED_BY = {"stop": "the recorder was stopped", "command": "the recorder was told to end it"}
+_ENDED_BY = {"stop": "the recorder was stopped", "command": "the recorder ended it on request"}
 _RECENT = 4096  # frames whose numbers are known by their messages, whether acknowledged or not
 
 
@@ -149,7 +149,7 @@ class Session:
         return f"{kept} frames are not acknowledged{self._said()}" if kept else ""
 
     def _said(self) -> str:
-        return f"; the recorder's last words were: {self.state}" if self.state else ""
+        return f"; the last state of the recorder:  {self.state}" if self.state else ""
 
     def _rewind(self) -> None:
         self._answered = False
@@ -167,8 +167,8 @@ class Session:
             if self._fruitless > _FRUITLESS_MAX:
                 raise ClientError(
                     f"{self.where}: lost {self._fruitless} connections in a row without an answer to the "
-                    f"start of series {self._opening.name!r}, the last one so: {problem}; the recorder's "
-                    "log may tell why"
+                    f"start of series {self._opening.name!r}, the last one because: {problem}; see the"
+                    f" recorder's log"
                 ) from problem
             raise
 
@@ -268,8 +268,8 @@ class Session:
             if reply.safe_below > self._sent_below:
                 raise ClientError(
                     f"{self.where}: the recorder calls frames below {reply.safe_below} of the series "
-                    f"{self._opening.name!r} safe, and only those below {self._sent_below} were sent: "
-                    "what it says cannot be relied on"
+                    f"{self._opening.name!r} acknowledged, but only those below {self._sent_below} were"
+                    f" sent: its acknowledgements are not reliable"
                 )
             self._answered = True
             self._fruitless = 0
@@ -284,7 +284,7 @@ class Session:
     def _handle_error(self, reply: Reply) -> None:
         why, name = reply.why, self._opening.name
         if reply.sequence == self._start_sequence:
-            raise RefusedError(f"{self.where}: the recorder refuses the series {name!r}: {why}")
+            raise RefusedError(f"{self.where}: the recorder rejects the series {name!r}: {why}")
         if reply.sequence == self._end_sequence:
             raise SeriesProblemError(f"{self.where}: the recorder cannot end the series {name!r}: {why}")
         frame = self.window.refuse(reply.sequence)

@@ -71,7 +71,7 @@ class Values(EndsWithBlock):
         self._groups: dict[Any, tuple[list[int], list[list[Any]]]] = {}
         self._rows, self._since = 0, 0.0
         self._units: dict[str, str] = {}
-        self._told: dict[str, str] = {}  # of these, in a batch of this connection
+        self._reported: dict[str, str] = {}  # of these, in a batch of this connection
         self._kept: deque[_Kept] = deque()
         self._kept_bytes = self._batch = 0
         self._not_before = 0.0
@@ -93,7 +93,7 @@ class Values(EndsWithBlock):
         index = _index_of(by, given)
         plain = {name: _plain(name, value) for name, value in row.items()}
         if not plain:
-            raise FrameError("there is no value to send")
+            raise FrameError("no values to send")
         # From here on nothing may be refused: what is gathered belongs to later calls too.
         key = (by, self.series, tuple((name, _kind(value)) for name, value in plain.items()))
         rows, columns = self._groups.setdefault(key, ([], [[] for _ in plain]))
@@ -122,7 +122,7 @@ class Values(EndsWithBlock):
             if array.ndim == 0 or len(array) != len(rows):
                 raise FrameError(f"{name!r} has the shape {array.shape}, but there are {len(rows)} rows")
         if not arrays or not len(rows):
-            raise FrameError("there is no value to send")
+            raise FrameError("no values to send")
         self._gathered()
         for part, bundle in _pieces(len(rows), arrays):
             self._keep([_group(by, self.series, rows[part], bundle)])
@@ -142,7 +142,7 @@ class Values(EndsWithBlock):
         self._wait(lambda: not self._kept, timeout)
 
     def close(self, timeout: float | None = 60.0) -> None:
-        """flush(), and ends the connection. A ClientError tells of batches that were refused."""
+        """flush(), and ends the connection. Raises ClientError if batches were rejected."""
         try:
             self.flush(timeout)
             self._link.close()
@@ -150,7 +150,8 @@ class Values(EndsWithBlock):
             self.abandon()
         if self.refused_count:
             raise ClientError(
-                f"{self._link.where}: {self.refused_count} batches were refused, first: {self.refused[0]}"
+                f"{self._link.where}: {self.refused_count} batches were rejected, the first: "
+                f" {self.refused[0]}"
             )
 
     def abandon(self) -> None:
@@ -180,12 +181,14 @@ class Values(EndsWithBlock):
     def _keep(self, groups: list[dict[str, Any]]) -> None:
         fields = {"type": "values", "client": self.client, "batch": self._batch, "groups": groups}
         names = (
-            {name for group in groups for name in group["columns"]} if self._told != self._units else set()
+            {name for group in groups for name in group["columns"]}
+            if self._reported != self._units
+            else set()
         )
         units = {name: self._units[name] for name in sorted(names & self._units.keys())}
-        units = {name: text for name, text in units.items() if self._told.get(name) != text}
+        units = {name: text for name, text in units.items() if self._reported.get(name) != text}
         text = self_described(fields | ({"units": units} if units else {}))
-        self._told |= units
+        self._reported |= units
         self._batch += 1
         self._kept.append(_Kept(text))
         self._kept_bytes += len(text)
@@ -206,7 +209,7 @@ class Values(EndsWithBlock):
     def _rewind(self) -> None:
         for kept in self._kept:
             kept.sequence = -1
-        self._told = {}  # it may be another collector, with a journal of its own
+        self._reported = {}  # it may be another collector, with a journal of its own
 
     def _push(self) -> None:
         """Sends what is not sent, and handles what came."""
@@ -272,7 +275,7 @@ class Values(EndsWithBlock):
 
 def _by(time_ns: Any, frame: Any) -> tuple[str, Any]:
     if (time_ns is None) == (frame is None):
-        raise FrameError("give frame or time_ns, and not both")
+        raise FrameError("give either frame or time_ns")
     return ("time", time_ns) if frame is None else ("frame", frame)
 
 
@@ -280,7 +283,7 @@ def _index_of(by: str, given: Any) -> int:
     try:
         index = int(given) if isinstance(given, float) else operator.index(given)
     except (TypeError, ValueError, OverflowError) as problem:
-        raise FrameError(f"{by} is {given!r:.80}, which is no number from 0 to 2^63-1") from problem
+        raise FrameError(f"{by} is {given!r:.80}, which is not a number from 0 to 2^63-1") from problem
     if not 0 <= index < _INDEX_END:
         raise FrameError(f"{by} is {index}; 0 to 2^63-1 is possible")
     return index
@@ -303,11 +306,11 @@ def _indices_of(by: str, given: Any) -> npt.NDArray[np.int64]:
 @lru_cache(1 << 17)
 def _check_name(name: Any) -> None:
     if not isinstance(name, str) or not name:
-        raise FrameError(f"{name!r:.80} is no name of a channel; a text is expected")
+        raise FrameError(f"{name!r:.80} is not a channel name; expected text")
     if not 1 <= len(name.encode("utf-8", "surrogatepass")) <= NAME_BYTES_MAX:
         raise FrameError(f"the channel's name {name!r:.80} has more than {NAME_BYTES_MAX} bytes")
     if any(ord(letter) < 32 or 127 <= ord(letter) < 160 or 0xD800 <= ord(letter) < 0xE000 for letter in name):
-        raise FrameError(f"the channel's name {name!r:.80} has characters that are none for a name")
+        raise FrameError(f"the channel's name {name!r:.80} has characters that are not allowed in a name")
 
 
 def _check_units(name: str, text: Any) -> None:
@@ -323,7 +326,7 @@ def _check_texts(name: str, texts: Any) -> None:
         try:
             size = len(text.encode())
         except UnicodeEncodeError as problem:
-            raise FrameError(f"{name!r} has a text that is no Unicode") from problem
+            raise FrameError(f"{name!r} has text that is not Unicode") from problem
         if "\0" in text:
             raise FrameError(f"{name!r} has a text with a zero character")
         if size > VALUE_BYTES_MAX:

@@ -23,12 +23,12 @@ class Kept:
 
 
 class Window:
-    """Bounded by whoever fills it: `is_full` tells."""
+    """Bounded by its producer, with `is_full`."""
 
     def __init__(self, bytes_max: int, frames_max: int) -> None:
         self._bytes_max, self._frames_max = bytes_max, frames_max
         self._frames: deque[Kept] = deque()
-        self._sent = 0  # so many of them, from the left
+        self._sent = 0  # number of sent ones, from the left
         self._addresses: dict[int, int] = {}
         self.pixels_bytes = 0
 

@@ -82,7 +82,7 @@ def parse_header(head: bytes | bytearray) -> tuple[Kind, int, int]:
     """Kind, bytes of the CBOR part and its checksum, of a reply."""
     magic, version, kind, _, size, pixels, _, crc, _ = _HEAD.unpack_from(head)
     if magic != b"PNST" or crc32c(bytes(head[:60])) != _CRC.unpack_from(head, 60)[0]:
-        raise ProtocolError(f"its answer begins with {bytes(head[:8])!r}, which is no message of Penstock")
+        raise ProtocolError(f"its answer begins with {bytes(head[:8])!r}, which is not a message of Penstock")
     if version != 1 or kind not in Kind.__members__.values():
         raise ProtocolError(f"it answers with a message of version {version} and kind {kind}")
     if size > REPLY_BYTES_MAX or pixels:
@@ -95,16 +95,16 @@ def parse_reply(kind: Kind, text: bytes, crc: int) -> Reply:
         raise ProtocolError(f"the checksum of its message {kind.name.lower()} is wrong")
     try:
         fields = cbor2.loads(text.removeprefix(_SELF_DESCRIBED))
-    except Exception as problem:  # whatever a decoder makes of bytes that are no CBOR
-        raise ProtocolError(f"its message {kind.name.lower()} is no CBOR: {problem}") from problem
+    except Exception as problem:  # any error of the decoder for bytes that are not CBOR
+        raise ProtocolError(f"its message {kind.name.lower()} is not CBOR: {problem}") from problem
     if not isinstance(fields, dict):
-        raise ProtocolError(f"its message {kind.name.lower()} is no map")
+        raise ProtocolError(f"its message {kind.name.lower()} is not a map")
 
     def text_of(key: str) -> str:
         value = fields.get(key)
         if value is not None and not isinstance(value, str):
             raise ProtocolError(
-                f"{key} of its message {kind.name.lower()} is {value!r:.64}, which is no text"
+                f"{key} of its message {kind.name.lower()} is {value!r:.64}, which is not text"
             )
         return value or ""
 
@@ -112,7 +112,7 @@ def parse_reply(kind: Kind, text: bytes, crc: int) -> Reply:
         value = fields.get(key, 0)
         if not isinstance(value, int) or not 0 <= value < 1 << 64:
             raise ProtocolError(
-                f"{key} of its message {kind.name.lower()} is {value!r:.64}, which is no count"
+                f"{key} of its message {kind.name.lower()} is {value!r:.64}, which is not a count"
             )
         return value
 

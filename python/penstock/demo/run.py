@@ -96,7 +96,7 @@ class Input:
 
 @dataclass(frozen=True)
 class RecordedSeries:
-    """One series, as the detector and the recorder tell."""
+    """One series, as reported by the detector and the recorder."""
 
     title: str
     asked_hz: float
@@ -109,7 +109,7 @@ class RecordedSeries:
 
 
 def run_demo(options: DemoOptions, view: ProgressView) -> Summary:
-    """Leaves files, summary.json and pictures in options.folder. A PenstockError tells what failed."""
+    """Leaves files, summary.json and pictures in options.folder. Raises PenstockError with what failed."""
     for program in ("penstock-recorder", "penstock-detector", "penstock-check"):
         find_program(program)
     base = find_detector(read_catalogue(detectors_folder()), options.detector)
@@ -133,8 +133,8 @@ def prepare_folder(folder: Path) -> None:
     marker = folder / MARKER
     if folder.exists() and any(folder.iterdir()) and not marker.is_file():
         raise PenstockError(
-            f"{folder} has files that no demonstration made",
-            "choose another folder with --folder, or empty it",
+            f"{folder} has files that no demonstration created",
+            "choose another --folder, or empty this one",
         )
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.iterdir():
@@ -149,7 +149,7 @@ def prepare_folder(folder: Path) -> None:
 def open_input(options: DemoOptions, base: Detector, view: ProgressView) -> Iterator[Input]:
     """Real images where options.data has some, simulated ones otherwise."""
     if options.data is None or not options.data.is_dir() or not _has_images(options.data):
-        why = "no folder of images was named" if options.data is None else f"{options.data} has no images"
+        why = "no folder of images was given" if options.data is None else f"{options.data} has no images"
         yield Input(base, None, f"simulated frames ({why})")
         return
     reading = "reading images"
@@ -161,7 +161,7 @@ def open_input(options: DemoOptions, base: Detector, view: ProgressView) -> Iter
     ) as replay:
         view.finish(reading, f"{replay.frames} images of {replay.rows} x {replay.columns} {replay.type}")
         shape = replayed_detector(base, replay.rows, replay.columns, replay.type)
-        yield Input(shape, replay, f"{replay.frames} real images, replayed again and again")
+        yield Input(shape, replay, f"{replay.frames} recorded images, replayed repeatedly")
 
 
 def _has_images(folder: Path) -> bool:
@@ -188,7 +188,7 @@ def _record_phases(options: DemoOptions, shown: Input, view: ProgressView) -> li
         for number, (title, rate, frames) in enumerate(
             (
                 (options.paced_as(shown.detector), paced, frames_for(options.seconds, paced)),
-                ("as fast as it goes", 0.0, options.frames_fast),
+                ("unpaced", 0.0, options.frames_fast),
             ),
             start=1,
         ):
@@ -206,7 +206,7 @@ def _await_listening(recorder: Program, inbox: "queue.Queue[Message]") -> TcpTar
     listening = wait_for(inbox, Listening, _START_TIMEOUT_S)
     if not isinstance(listening, Listening) or not listening.sources:
         recorder.require_success(recorder.wait(_START_TIMEOUT_S))
-        raise PenstockError("the recorder ended before it listened", "see its log above")
+        raise PenstockError("the recorder exited before it listened", "see its log above")
     host, port = split_address(listening.sources[0].removeprefix("tcp://"), 0)
     return TcpTarget(host=host, port=port)
 
@@ -230,7 +230,7 @@ def _record_one(title: str, job: DetectorPlan, recorder: Program, view: Progress
                 case None:
                     recorder.require_success(recorder.wait(_START_TIMEOUT_S))
                     raise PenstockError(
-                        "the recorder was stopped before the demonstration was done", "run it again"
+                        "the recorder was stopped before the demonstration ended", "run it again"
                     )
                 case DetectorSeriesEnd() as end:
                     sent = end
@@ -242,13 +242,15 @@ def _record_one(title: str, job: DetectorPlan, recorder: Program, view: Progress
                 case _:
                     pass
     if sent is None:
-        raise PenstockError("the detector ended without telling how many frames it sent", "see its log above")
+        raise PenstockError(
+            "the detector exited without reporting how many frames it sent", "see its log above"
+        )
     show(view, recorded)
     return RecordedSeries(title, job.rate_hz, sent, recorded)
 
 
 class Watchdog:
-    """Notices when neither program gets anywhere, though both may still tell that they run."""
+    """Detects that neither program makes progress, even if both still report."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -262,8 +264,8 @@ class Watchdog:
             self._frames, self._since = frames, now
         elif now - self._since > _STALL_TIMEOUT_S:
             raise PenstockError(
-                f"no frame came into the file for {_STALL_TIMEOUT_S:g} s ({frames} are in it)",
-                "is the storage stuck? `df` and the system's log may tell",
+                f"no frame reached the file for {_STALL_TIMEOUT_S:g} s ({frames} are in it)",
+                "is the storage stalled? Check `df` and the system's log",
             )
 
 

@@ -11,7 +11,7 @@ from penstock.model.units import human_bytes, human_hz, human_number, human_rate
 
 
 class PhaseResult(BaseModel):
-    """One series, as the detector, the recorder, the file and the check tell."""
+    """One series, as reported by the detector, the recorder, the file and the check."""
 
     title: str
     asked_hz: float
@@ -37,12 +37,12 @@ class PhaseResult(BaseModel):
         return self.sent.frames_sent - self.recorded.frames_written
 
     def problems(self) -> list[str]:
-        """Why this is no success; empty where it is one."""
+        """Returns why it failed; empty if it succeeded."""
         found = [f"{self.title}: {text}" for text in (self.sent.problem, self.recorded.problem) if text]
         if self.lost:
             found.append(f"{self.title}: {self.lost} of {self.sent.frames_sent} frames are not in the file")
         if self.check.different_frames:
-            found.append(f"{self.title}: {self.check.different_frames} frames differ from what was sent")
+            found.append(f"{self.title}: {self.check.different_frames} frames differ from the sent frames")
         if self.check.compared_frames != self.sent.frames_sent:
             found.append(
                 f"{self.title}: {self.check.compared_frames} of {self.sent.frames_sent} frames were compared"
@@ -92,16 +92,16 @@ def _rows(phase: PhaseResult) -> dict[str, str]:
         "rate": f"{human_hz(phase.rate_hz)}{asked}, {human_rate(phase.raw_bytes_per_s)}{late}",
         "in the file": f"{recorded.frames_written} frames, {stored} (ratio {phase.ratio:.2f})",
         "lost frames": str(phase.lost),
-        "amiss": _amiss(recorded),
+        "amiss": _anomalies(recorded),
         "received to written": _latency(phase.timing),
-        "where the time went": _stages(recorded.stage_seconds),
-        "compared with what was sent": compared,
+        "breakdown of time": _stages(recorded.stage_seconds),
+        "compared with the sent frames": compared,
         "check": "fine" if checked.ok else "FAILED",
         "file": recorded.file,
     }
 
 
-def _amiss(recorded: RecorderSeriesEnd) -> str:
+def _anomalies(recorded: RecorderSeriesEnd) -> str:
     counts = {
         name: getattr(recorded, name) for name in ("missing", "duplicate", "late", "damaged", "dropped")
     }

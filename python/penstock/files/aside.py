@@ -50,11 +50,11 @@ class _Here:
 def require_file(path: Path) -> None:
     """A UsageError unless `path` is a file."""
     if not path.exists():
-        raise UsageError(f"{path} is not there", "check the path")
+        raise UsageError(f"{path} does not exist", "check the path")
     if path.is_dir():
         raise UsageError(f"{path} is a folder", "name one file")
     if not path.is_file():  # of a pipe HDF5 would wait for somebody who writes
-        raise UsageError(f"{path} is no regular file", "name one")
+        raise UsageError(f"{path} is not a regular file", "name one")
 
 
 def may_read_here() -> bool:
@@ -85,12 +85,12 @@ def aside(reader: Callable[Concatenate[Path, P], R]) -> Callable[Concatenate[Pat
 def run_aside(
     path: Path,
     work: Callable[[], R],
-    on_told: Callable[..., object] | None = None,
+    on_reported: Callable[..., object] | None = None,
     silence_s: float | None = None,
 ) -> R:
     """Returns what `work` returns in a child process.
 
-    `on_told` gets what `work` passes to tell(). Raises the PenstockError that `work` raised, or one about
+    `on_reported` gets what `work` passes to notify(). Raises the PenstockError of `work`, or one about
     `path` if the child crashed, raised anything else, or reported nothing for `silence_s` seconds.
     """
     if _Here.may_read:
@@ -105,7 +105,7 @@ def run_aside(
         if child == 0:
             _work_as_child(work, sending, parent)
         os.close(sending)
-        outcome = _outcome(path, receiving, SILENCE_S if silence_s is None else silence_s, on_told)
+        outcome = _outcome(path, receiving, SILENCE_S if silence_s is None else silence_s, on_reported)
         status = _reaped(child)
     finally:
         if os.getpid() != parent:
@@ -121,7 +121,7 @@ def run_aside(
     return value  # type: ignore[no-any-return]
 
 
-def tell(*values: object) -> None:
+def notify(*values: object) -> None:
     """From `work` to `on_told`. The deadline starts again."""
     if _Here.pipe is not None:
         _write(_Here.pipe, _TOLD, values)
@@ -130,7 +130,7 @@ def tell(*values: object) -> None:
 def show_life() -> None:
     """Starts the deadline again; to be called in long loops."""
     if _Here.pipe is not None and time.monotonic() - _Here.wrote_at > _SHOWS_LIFE_EVERY_S:
-        tell()
+        notify()
 
 
 def _work_as_child(work: Callable[[], Any], pipe: int, parent: int) -> NoReturn:
@@ -179,7 +179,7 @@ def _write(pipe: int, kind: bytes, value: object) -> None:
 
 
 def _outcome(
-    path: Path, pipe: int, silence_s: float, on_told: Callable[..., object] | None
+    path: Path, pipe: int, silence_s: float, on_reported: Callable[..., object] | None
 ) -> tuple[bytes, Any] | None:
     """What the child sent as its last message; None if it ended without one."""
     while True:
@@ -195,8 +195,8 @@ def _outcome(
         except Exception:  # a child that crashes may write anything
             return None
         if kind == _TOLD:
-            if on_told is not None and value:
-                on_told(*value)
+            if on_reported is not None and value:
+                on_reported(*value)
             continue
         return kind, _explained(path, value) if kind == _ERROR else value
 
@@ -211,7 +211,7 @@ def _exactly(path: Path, pipe: int, size: int, silence_s: float) -> bytearray | 
             if time.monotonic() > until:
                 raise PenstockError(
                     f"{path} cannot be read: HDF5 reported nothing for {silence_s:g} s and was ended",
-                    f"the file is damaged, or its storage stalls: {_remedy(path)}",
+                    f"the file is corrupt, or its storage stalls: {_remedy(path)}",
                 )
             continue
         piece = os.read(pipe, min(size - len(data), 1 << 20))
@@ -226,7 +226,7 @@ def _explained(path: Path, error: Exception) -> PenstockError:
     if isinstance(error, PenstockError):
         return error
     if isinstance(error, MemoryError):
-        return PenstockError(f"{path} cannot be read: it asks for more memory than there is", _remedy(path))
+        return PenstockError(f"{path} cannot be read: it requires more memory than available", _remedy(path))
     text, trace = error.args
     explained = PenstockError(f"{path} cannot be read: {text}", _remedy(path))
     explained.add_note(trace)

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from penstock.model.bench.entries import Entry, Kind, Listed, ListedValidity, State
 from penstock.model.errors import PenstockError, UsageError
+from penstock.model.problems import reason_of
 
 VARIABLE = "PENSTOCK_CATALOGUE"
 _WAITS_S = 20.0
@@ -41,7 +42,7 @@ _STEPS: tuple[str, ...] = (
     CREATE INDEX documents_by_sha256 ON documents (sha256);
     """,
 )
-_REMEDY = "move it away; `penstock runs add FOLDER` makes it again from the documents"
+_REMEDY = "move it away; `penstock runs add FOLDER` rebuilds it from the documents"
 
 # Of SQLite: the file is whole, as far as it knows.
 _REFUSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_PERM)
@@ -73,7 +74,7 @@ class Filter:
 
 
 class Catalogue:
-    """Made where it is not there, when the first document is entered. Errors are PenstockErrors."""
+    """Made where it does not exist, when the first document is entered. Errors are PenstockErrors."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -107,7 +108,7 @@ class Catalogue:
         )
 
     def documents(self, wanted: Filter | None = None) -> list[Listed]:
-        """The oldest run first; none where there is no catalogue yet."""
+        """Returns the oldest run first; nothing without a run index."""
         if not os.path.lexists(self.path):
             return []
         conditions, values = _conditions(wanted or Filter())
@@ -124,7 +125,7 @@ class Catalogue:
             if name == str(listed.id) or path == listed.entry.path:
                 return listed
         raise UsageError(
-            f"the catalogue has no document {name}", "`penstock runs list` has their numbers and paths"
+            f"the run index has no document {name}", "`penstock runs list` lists numbers and paths"
         )
 
     def forget(self, ids: Sequence[int]) -> None:
@@ -136,7 +137,7 @@ class Catalogue:
         try:
             entry = Entry.model_validate_json(text)
         except ValidationError as error:
-            raise PenstockError(f"entry {number} of {self.path} is not understood", _REMEDY) from error
+            raise PenstockError(f"entry {number} of {self.path} cannot be read", _REMEDY) from error
         return Listed(id=number, entered=entered, state=_state_of(entry), entry=entry)
 
     @contextmanager
@@ -152,7 +153,7 @@ class Catalogue:
                 database.execute("COMMIT")
         except (sqlite3.Error, OSError, UnicodeEncodeError) as error:
             raise PenstockError(
-                f"the catalogue {self.path} cannot be used: {error}", _remedy_of(error)
+                f"cannot use the run index {self.path}: {_reason_of(error)}", _remedy_of(error)
             ) from error
 
     def _connect(self) -> sqlite3.Connection:
@@ -165,11 +166,11 @@ class Catalogue:
         (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if application != _APPLICATION and tables:
             raise PenstockError(
-                f"{self.path} is not a catalogue of Penstock", "name another file, or move it away"
+                f"{self.path} is not a run index of Penstock", "name another file, or move it away"
             )
         if version > len(_STEPS):
             raise PenstockError(
-                f"the catalogue {self.path} was written by a newer version of Penstock",
+                f"the run index {self.path} was written by a newer version of Penstock",
                 "use that, or another file",
             )
         if version == len(_STEPS):
@@ -190,7 +191,7 @@ def _remedy_of(error: Exception) -> str:
     """Only what is damaged is to be moved away: others may be using it, or it is not ours to write."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return "another command is using it: try again when that has ended"
+        return "another command is using it: try again when it has ended"
     is_refused = code is not None and code & 0xFF in _REFUSED
     if is_refused or (isinstance(error, OSError) and error.errno not in (errno.EIO, None)):
         return f"check its permissions and the free space, or name another file with {VARIABLE}"
@@ -254,3 +255,22 @@ def _state_of(entry: Entry) -> State:
         return "there" if digest == entry.sha256 else "changed"
     except OSError:
         return "missing"
+
+
+def _reason_of(error: Exception) -> str:
+    """Returns why it failed, without the words of SQLite."""
+    if not isinstance(error, sqlite3.Error):
+        return reason_of(error) if isinstance(error, OSError) else "its path is not valid"
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    reasons = {
+        sqlite3.SQLITE_BUSY: "it is locked by another command",
+        sqlite3.SQLITE_LOCKED: "it is locked by another command",
+        sqlite3.SQLITE_NOTADB: "it is not a database",
+        sqlite3.SQLITE_CORRUPT: "it is corrupt",
+        sqlite3.SQLITE_FULL: "no space left on the storage",
+        sqlite3.SQLITE_READONLY: "it is read-only",
+        sqlite3.SQLITE_CANTOPEN: "it cannot be opened",
+        sqlite3.SQLITE_PERM: "permission denied",
+        sqlite3.SQLITE_IOERR: "the storage reports an input/output error",
+    }
+    return reasons.get(code, f"the database reports error {code}")

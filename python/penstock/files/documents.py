@@ -12,7 +12,7 @@ from penstock.model.bench.campaigns import Campaign
 from penstock.model.bench.comparisons import Comparison
 from penstock.model.bench.runs import Run, Verdict
 from penstock.model.errors import UsageError
-from penstock.model.problems import place_of, words_of
+from penstock.model.problems import place_of, reason_of, words_of
 from penstock.model.units import human_size
 
 Document = Run | Verdict | Campaign
@@ -30,7 +30,7 @@ _OTHERS = {
     ),
     "penstock-trend 1": ("a trend", "`penstock compare --trend` of the documents that it is of prints it"),
     "penstock-datasheet 1": ("a data sheet", "`penstock describe` prints one"),
-    "penstock-sizing 1": ("a plan of a storage", "`penstock plan` prints one"),
+    "penstock-sizing 1": ("a capacity plan", "`penstock plan` prints one"),
     "penstock-load 1": ("what the load generator measured", "`penstock bench` makes a run of that"),
 }
 _REMEDY = "name a document that `penstock bench`, `verdict` or `campaign` wrote with --output"
@@ -48,7 +48,7 @@ def _any_shown() -> TypeAdapter[Shown]:
 
 
 def read_document(path: Path) -> Document:
-    """A UsageError names the file, and what in it is not understood."""
+    """A UsageError names the file, and what in it cannot be read."""
     return parse_document(read_bytes(path), str(path))
 
 
@@ -65,15 +65,15 @@ def read_bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             text = file.read(BYTES_MAX + 1)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
+        reason = reason_of(error) if isinstance(error, OSError) else str(error)
         raise UsageError(f"{path} cannot be read: {reason}", "check the path and its permissions") from error
     if len(text) > BYTES_MAX:
-        raise UsageError(f"{path} is larger than {human_size(BYTES_MAX)}: it is no document", _REMEDY)
+        raise UsageError(f"{path} is larger than {human_size(BYTES_MAX)}: it is not a document", _REMEDY)
     return text
 
 
 def parse_document(text: bytes, name: str) -> Document:
-    """A UsageError names the file and the first field that is not understood."""
+    """A UsageError names the file and the first field that cannot be read."""
     return _parsed(_any_document(), text, name, "runs, verdicts and campaigns")
 
 
@@ -84,14 +84,14 @@ def _parsed(kinds: TypeAdapter[_T], text: bytes, name: str, wanted: str) -> _T:
         format_ = _other_format(error)
         if format_ in _OTHERS:
             what, seen = _OTHERS[format_]
-            raise UsageError(f"{name} is {what}; {wanted} are understood here", seen) from error
+            raise UsageError(f"{name} is {what}; {wanted} are accepted here", seen) from error
         if format_ is not None:
             raise UsageError(
-                f'{name} is not understood: its format is "{format_}", which this version does not know',
+                f'{name} cannot be read: its format is "{format_}", which this version does not support',
                 _LATER,
             ) from error
         remedy = f"{_LATER}; or {_REMEDY}" if _has_more(error) else _REMEDY
-        raise UsageError(f"{name} is not understood: {_first(error)}", remedy) from error
+        raise UsageError(f"{name} cannot be read: {_first(error)}", remedy) from error
 
 
 def _has_more(error: ValidationError) -> bool:

@@ -10,6 +10,7 @@ from typing import Self
 from penstock.files.documents import read_bytes
 from penstock.files.naming import give_name
 from penstock.model.errors import PenstockError, UsageError
+from penstock.model.problems import reason_of
 
 # Of each version.
 _BEGINNING = b'{"format":"penstock-'
@@ -28,9 +29,7 @@ class GrowingDocument:
         new = _new_of(path)
         for taken in (path, new):
             if os.path.lexists(taken):
-                raise UsageError(
-                    f"{taken} is there already", "name a new file, or --resume where one was left"
-                )
+                raise UsageError(f"{taken} exists already", "name a new file, or use --resume")
         try:
             descriptor = _write(new, path, text, 0o666)
             try:
@@ -40,7 +39,9 @@ class GrowingDocument:
                 new.unlink()
                 raise
         except OSError as error:
-            raise PenstockError(f"{path} cannot be written: {error.strerror}", "name another file") from error
+            raise PenstockError(
+                f"{path} cannot be written: {reason_of(error)}", "name another file"
+            ) from error
         return cls(path, descriptor)
 
     @classmethod
@@ -51,7 +52,7 @@ class GrowingDocument:
             descriptor = os.open(whole, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
             raise UsageError(
-                f"{path} cannot be opened: {error.strerror}", "name the --output of before"
+                f"{path} cannot be opened: {reason_of(error)}", "name the file that --output wrote"
             ) from error
         _claim(descriptor, path)
         try:
@@ -70,7 +71,7 @@ class GrowingDocument:
             self._replace(_new_of(self._path), text)
         except OSError as error:
             raise PenstockError(
-                f"{self._path} cannot be written: {error.strerror}", "what was measured before is in it still"
+                f"{self._path} cannot be written: {reason_of(error)}", "earlier results are still in it"
             ) from error
 
     def _replace(self, new: Path, text: str) -> None:
@@ -91,8 +92,8 @@ class GrowingDocument:
         """A PenstockError where somebody put another file in the place of the version of before."""
         if os.path.lexists(self._path) and not _is_at(self._path, self._descriptor):
             raise PenstockError(
-                f"{self._path} is another file than the one that was written before: it stays",
-                "what was measured before is where that was moved to",
+                f"{self._path} is not the file that was written before; it is not changed",
+                "earlier results are in the file that was moved away",
             )
 
     def close(self) -> None:
@@ -139,7 +140,7 @@ def _remove_left(new: Path) -> None:
 
 
 def _in_the_way(new: Path) -> UsageError:
-    return UsageError(f"{new} is in the way, and no part of a document", "move it away")
+    return UsageError(f"{new} exists and is not part of a document", "move it away")
 
 
 def _write(new: Path, path: Path, text: str, mode: int) -> int:
@@ -162,6 +163,8 @@ def _claim(descriptor: int, path: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         os.close(descriptor)
-        raise UsageError(f"another command is writing {path}", "wait for its end, or interrupt it") from error
+        raise UsageError(
+            f"another command is writing {path}", "wait until it ends, or interrupt it"
+        ) from error
     except OSError:
         pass  # a file system without locks

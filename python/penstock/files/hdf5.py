@@ -17,6 +17,7 @@ import numpy
 from penstock.files.aside import may_read_here, require_file
 from penstock.model.errors import PenstockError
 from penstock.model.plans import ELEMENTS_MAX
+from penstock.model.problems import reason_of
 
 FILTER_NAMES = {1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 32000: "lzf"} | {
     number: "bitshuffle" if name == "bshuf" else name for name, number in hdf5plugin.FILTERS.items()
@@ -73,29 +74,30 @@ def _explain(path: Path, error: OSError) -> PenstockError:
     text = str(error)
     if "signature not found" in text:
         return PenstockError(
-            f"{path} is no HDF5 file", "name a file that `penstock record` or another program wrote as HDF5"
+            f"{path} is not an HDF5 file",
+            "name a file that `penstock record` or another program wrote as HDF5",
         )
     if _is_marked_open(error):
         return PenstockError(
-            f"{path} was never closed: a program writes it now, or died while it did",
-            f"wait for the writer; if it died, `penstock check {path}` tells what the file holds",
+            f"{path} was not closed: a program is writing it, or died while writing it",
+            f"wait for the writer; if it died, `penstock check {path}` reports the contents of the file",
         )
     if "truncated file" in text:
         found = re.search(r"\beof = (\d+).*stored_eof = (\d+)", text)
         lengths = f": it has {found[1]} of {found[2]} bytes" if found else ""
-        return PenstockError(f"{path} is cut off{lengths}", "copy it again from where it was written")
+        return PenstockError(f"{path} is truncated{lengths}", "copy it again from its source")
     if why := _of_the_system(error):
-        return PenstockError(f"{path} cannot be opened: {why}", "check its permissions, and its storage")
+        return PenstockError(f"{path} cannot be opened: {why}", "check its permissions and its storage")
     return PenstockError(
-        f"{path} cannot be opened: its HDF5 structures are damaged",
-        "copy it again from where it was written; `penstock recover` repairs a file that Penstock recorded",
+        f"{path} cannot be opened: its HDF5 structures are corrupt",
+        "copy it again from its source; `penstock recover` repairs a file that Penstock recorded",
     )
 
 
 def _of_the_system(error: OSError) -> str:
     """What the operating system says, which h5py has in its text; "" where it is HDF5 that fails."""
     found = re.search(r"error message = '([^']+)'", str(error))
-    return found[1] if found else os.strerror(error.errno) if error.errno else ""
+    return found[1] if found else reason_of(error) if error.errno else ""
 
 
 def value_of(group: h5py.Group, path: str) -> Any:
@@ -150,7 +152,7 @@ def item_at(file: h5py.Group, path: str) -> Any:
     """The object at `path`; None where there is none, or behind a link that leads nowhere or to no file.
 
     Links are followed here and not by HDF5: at a pipe it would wait for ever, and it looks for files in more
-    places than beside the one with the link. None of a virtual dataset, too, whose size nobody can tell
+    places than beside the one with the link. None of a virtual dataset, too, whose size is unknown
     without such a file, or since one of its files is damaged: a member that was just being made in a crash.
     """
     try:
@@ -183,13 +185,13 @@ class _Hops:
     def count(self) -> None:
         """A ValueError where there were too many."""
         if not self._left:
-            raise ValueError("links go round in circles")
+            raise ValueError("links form a loop")
         self._left -= 1
 
     def is_new(self, dataset: h5py.Dataset) -> bool:
         """Whether a virtual dataset is come to for the first time. A ValueError where there were too many."""
         if len(self._virtual) >= _VIRTUAL_DATASETS_MAX:
-            raise ValueError("too many virtual datasets show parts of others")
+            raise ValueError("virtual datasets are nested too deeply")
         info = h5py.h5o.get_info(dataset.id)
         key = (info.fileno, info.addr)
         is_new = key not in self._virtual
@@ -236,7 +238,7 @@ def may_be_read(dataset: h5py.Dataset) -> bool:
 
 
 def _may_be_looked_at(dataset: h5py.Dataset, hops: _Hops, every: bool = False) -> bool:
-    """Whether none of a virtual dataset's sources is a pipe: HDF5 opens them to tell how long it is.
+    """Whether none of a virtual dataset's sources is a pipe: HDF5 opens them to determine its length.
 
     Those of a fixed length it opens only when they are read: `every` is with these.
     """
@@ -297,7 +299,7 @@ def _has_numbers(name: str) -> bool:
 def _files_named(path: Path, name: str) -> list[str]:
     """The files that a mapping of the file at `path` names.
 
-    For a pattern HDF5 takes one after the other, to the first that is not there: so the file of a series in
+    For a pattern HDF5 takes one after the other, to the first that does not exist: so the file of a series in
     several parts shows them while it grows. A ValueError where a pattern has too many.
     """
     if not _has_numbers(name):
@@ -310,7 +312,7 @@ def _files_named(path: Path, name: str) -> list[str]:
         if not any(map(os.path.exists, _places_of(path, each))):
             return names
         names.append(each)
-    raise ValueError(f"{name} stands for too many files")
+    raise ValueError(f"{name} refers to too many files")
 
 
 def _places_of(path: Path, name: str) -> Iterator[Path]:
@@ -332,22 +334,22 @@ def _is_no_file(path: Path) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-_NO_FILE = "is no regular file, and not opened"
+_NO_FILE = "is not a regular file"
 
 
 def file_behind(path: Path, name: str) -> tuple[Path | None, str]:
     """The file that a link in the file at `path` names, beside it; or why there is none.
 
-    A symbolic link counts as what it leads to. What is no regular file is not to be opened.
+    A symbolic link counts as what it leads to. What is not a regular file is not to be opened.
     """
-    why = "is not there"
+    why = "does not exist"
     for folder in (path.parent, path.resolve().parent) if path.is_symlink() else (path.parent,):
         try:
             mode = (folder / name).stat().st_mode
         except (FileNotFoundError, NotADirectoryError):
             continue
         except (OSError, ValueError) as error:
-            why = f"cannot be looked at: {getattr(error, 'strerror', None) or error}"
+            why = f"cannot be examined: {reason_of(error)}"
             continue
         if stat.S_ISREG(mode):
             return folder / name, ""

@@ -76,7 +76,7 @@ class FrameData(BaseModel):
 
 
 class FileInfo(BaseModel):
-    """What `penstock info` tells."""
+    """The contents of `penstock info`."""
 
     file: str
     bytes: int
@@ -98,7 +98,7 @@ class FileInfo(BaseModel):
     reasons: dict[str, int] = {}  # of the other missing frames: how many are damaged, dropped, lost, partial
     unfinished: bool = False  # a recorder has not closed it
     recoverable: int | None = None  # of an unfinished series: frames that its segments hold
-    unfitting: dict[str, int] = {}  # by column: values that are not in it as they were told
+    unfitting: dict[str, int] = {}  # by column: values that differ in the file from those sent
     timing: list[Percentiles] = []
     tree: list[str] = []
     missing: list[str] = []
@@ -177,7 +177,7 @@ def layout_of(file: h5py.File) -> str | None:
 
 
 def end_time_place(file: h5py.File) -> str:
-    """Where the time stands that tells a complete file."""
+    """Returns the path of the time that marks a complete file."""
     place = _text(value_of(file, "/entry/penstock/layout/end_time"))
     return place if place is not None and place.startswith("/") else "/entry/end_time"
 
@@ -223,7 +223,7 @@ def _describe_members(info: FileInfo, path: Path) -> None:
 def _describe(file: h5py.File, info: FileInfo) -> None:
     entry = item_at(file, "/entry")
     if not isinstance(entry, h5py.Group):
-        info.missing.append("/entry: this is no NeXus file of the usual shape")
+        info.missing.append("/entry: not a NeXus file of the usual structure")
         return
     info.definition = _text(value_of(entry, "definition"))
     info.layout = layout_of(file)
@@ -240,7 +240,7 @@ def _describe(file: h5py.File, info: FileInfo) -> None:
         if text is not None:
             info.detector_fields[name] = text
     if info.end_time is None:
-        info.missing.append("end_time: absent; the series is not finished")
+        info.missing.append("end_time: missing; the series is not complete")
 
 
 def _place(entry: h5py.Group, path: str) -> str:
@@ -284,7 +284,7 @@ def _account(file: h5py.File, info: FileInfo) -> None:
     info.unfitting = _unfitting(file)
     info.timing = stage_percentiles(file)
     if not info.timing:
-        info.missing.append("timing: no frame has its times yet")
+        info.missing.append("timing: no frame has times yet")
     elif info.end_time is not None and (lost := frames_without_row(file)):
         info.missing.append(
             f"times and metadata of {lost} frames: the file was not closed before they were written"
@@ -295,7 +295,7 @@ def items_of(file: h5py.File) -> Iterator[tuple[tuple[str, ...], Any]]:
     """All that hard links lead to, each once, with its path: level by level, and in the order of names.
 
     Bounded in depth and number, since a file may be made endless. A virtual dataset is left out whose size
-    cannot be told.
+    is unknown.
     """
     level: list[tuple[tuple[str, ...], h5py.Group]] = [((), file["/"])]
     seen = {_identity(file["/"])}

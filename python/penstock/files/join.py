@@ -31,11 +31,11 @@ class JointFile:
 
     @classmethod
     def open(cls, path: Path, *, add: bool) -> "JointFile":
-        """What is there already, if `add`. A UsageError where `path` is a file that must stay as it is."""
+        """What exists already, if `add`. A UsageError where `path` is a file that must stay as it is."""
         if not os.path.lexists(path):
             return cls(path, add)
         if not add:
-            raise UsageError(f"{path} is there already and is not overwritten", "give another name, or --add")
+            raise UsageError(f"{path} exists already and is not overwritten", "give another name, or --add")
         path = path.resolve()  # of a link the file behind it is meant
         return cls(path, add, _targets_in(path))
 
@@ -54,7 +54,7 @@ class JointFile:
     def _replace(self, targets: list[tuple[str, str]]) -> None:
         if len(targets) > _ENTRIES_MAX:
             raise UsageError(
-                f"{len(targets)} entries; at most {_ENTRIES_MAX} are possible", "make another file"
+                f"{len(targets)} entries exceed the maximum of {_ENTRIES_MAX}", "make another file"
             )
         unfinished = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}.partial")
         try:
@@ -66,7 +66,8 @@ class JointFile:
                 give_name(unfinished, self.path)  # fails where somebody was quicker
         except OSError as error:
             raise PenstockError(
-                f"{self.path} cannot be written: {error}", "is there space, and may the folder be written?"
+                f"{self.path} cannot be written: {error}",
+                "check the free space and the permissions of the folder",
             ) from error
         finally:
             unfinished.unlink(missing_ok=True)
@@ -76,7 +77,7 @@ class JointFile:
         """Relative, so that the files can be moved together."""
         require_file(path)
         if path.resolve() == self.path.resolve():
-            raise UsageError(f"{path} would be an entry of itself", "name other files")
+            raise UsageError(f"{path} cannot be an entry of itself", "name other files")
         return os.path.relpath(path.resolve(), self.path.parent.resolve())
 
 
@@ -97,17 +98,17 @@ def _entry_of(path: Path) -> str:
         entries = [name for name in file if attribute_of(item_at(file, name), "NX_class") == "NXentry"]
         if len(entries) != 1:
             raise UsageError(
-                f"{path} has {len(entries)} groups NXentry; one is expected", "name files of series"
+                f"{path} has {len(entries)} groups NXentry, expected one", "name files of series"
             )
         if is_attached(file):
             raise UsageError(
-                f"{path} has values of `penstock attach`, and no series of its own",
+                f"{path} has values of `penstock attach`, but no series",
                 "name the files of the series",
             )
         if all(value_of(file, place) is None for place in (f"{entries[0]}/end_time", end_time_place(file))):
             raise UsageError(
                 f"{path} is not complete: its series has not ended",
-                "wait for its end, or complete it with `penstock recover`",
+                "wait until it ends, or complete it with `penstock recover`",
             )
         return f"/{entries[0]}"
 
@@ -144,5 +145,5 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise PenstockError(
-            f"{path} cannot be written: {error}", "is there space, and may the folder be written?"
+            f"{path} cannot be written: {error}", "check the free space and the permissions of the folder"
         ) from error

@@ -77,7 +77,7 @@ def leads_of(file: h5py.File, path: Path) -> tuple[list[Lead], bool]:
 
 
 def missing_behind(leads: list[Lead]) -> list[str]:
-    """What links lead to and is not there, a line each."""
+    """What links lead to and does not exist, a line each."""
     missing = [f"{lead.where}: {lead.file} {lead.problem}" for lead in leads if lead.problem]
     return missing + [f"{lead.where}: {lead.file} has no {lead.path}" for lead in absent_paths(leads)]
 
@@ -92,7 +92,7 @@ def absent_paths(leads: list[Lead]) -> list[Lead]:
     for target, those in by_file.items():
         try:
             absent += _absent_in(target, those)
-        except PenstockError:  # it is told elsewhere what is wrong with it
+        except PenstockError:  # its problem is reported elsewhere
             absent += those
     return absent
 
@@ -106,7 +106,7 @@ def _absent_in(target: Path, leads: list[Lead]) -> list[Lead]:
 def _resolved(path: Path, name: str) -> tuple[Path | None, str]:
     """The file that a link in the file at `path` names, or why it is not followed. Own links are relative."""
     if name.startswith("/"):
-        return None, "is named by an absolute path, and not followed"
+        return None, "is an absolute path, which is not followed"
     return file_behind(path, name)
 
 

@@ -1,6 +1,6 @@
 """Finds out how a file system lays files out: its stripes, or else its blocks.
 
-Never fails and never hangs: a tool that is not there, or does not answer, is the same as none.
+Never fails and never hangs: a tool that does not exist, or does not answer, is the same as none.
 """
 
 import fcntl
@@ -125,7 +125,7 @@ def _xfs(folder: Path, mount: Mount) -> Finding:
 
 
 def _block_device(_folder: Path, mount: Mount) -> Finding:
-    """Software RAID and many controllers tell chunk and row as the sizes that they like to be written in."""
+    """Software RAID and many controllers report chunk and stripe as their preferred write sizes."""
     queue = Path("/sys/dev/block") / mount.device
     for place in (queue / "queue", queue.resolve().parent / "queue"):  # a partition's are the disk's
         try:

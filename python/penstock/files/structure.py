@@ -26,9 +26,9 @@ from penstock.model.layout.own_tree import KEPT_METADATA
 
 _REMEDY_SOURCE = "let the source send it in its start message, or add it to the file with h5py"
 _REMEDY_PIXELS = "let the source send pixel_size_x and pixel_size_y in its start message"
-_REMEDY_UNFINISHED = "it is being recorded, or was not closed: then `penstock recover` completes it"
+_REMEDY_UNFINISHED = "it is being recorded, or its recorder died: then `penstock recover` completes it"
 _REMEDY_WRITER = "if the writer is done with this file, record again or repair it with h5py"
-_REMEDY_DEFAULT = "viewers do not know what to show first: set it with h5py (a copied entry has lost it)"
+_REMEDY_DEFAULT = "viewers do not know what to show first: set it with h5py (a copied entry lacks it)"
 _ENTRY_FIELDS = ("definition", "start_time", "end_time_estimated")
 _DIRECTIONS = ("fast_pixel_direction", "slow_pixel_direction")
 _LINKS_SHOWN = 3
@@ -72,7 +72,7 @@ def _links_to_frames(entry: h5py.Group) -> Iterator[Finding]:
                 f"{entry.name}/{name}",
                 f"{len(outside)} linked datasets",
                 f"{len(broken)} cannot be opened: {shown}" + (", …" if len(broken) > _LINKS_SHOWN else ""),
-                "put the files back where the links lead, beside this file, or export the series again",
+                "move the files back next to this file, where the links point, or export the series again",
             )
 
 
@@ -139,11 +139,11 @@ def _default_chain(file: h5py.File) -> Iterator[Finding]:
         target = item_at(group, default)
         if not isinstance(target, h5py.Group):
             yield _finding(
-                "error", "@default leads nowhere", group.name, "a group", f'"{default}"', _REMEDY_WRITER
+                "error", "@default points nowhere", group.name, "a group", f'"{default}"', _REMEDY_WRITER
             )
             return
         group = target
-    yield _finding("error", "@default goes round in circles", group.name, "an NXdata", "none", _REMEDY_WRITER)
+    yield _finding("error", "@default forms a loop", group.name, "an NXdata", "none", _REMEDY_WRITER)
 
 
 def _only_child(group: h5py.Group) -> h5py.Group | None:
@@ -167,10 +167,10 @@ def _signal(group: h5py.Group) -> Iterator[Finding]:
     if not isinstance(data, h5py.Dataset) and _is_unfinished_master(group.file):
         yield _finding(
             "warning",
-            "the frames of all files are not shown yet",
+            "the frames of all files are not presented yet",
             where,
             "a virtual dataset of all of them",
-            "HDF5 cannot open it: the last file may be only begun",
+            "HDF5 cannot open it: the last file may be incomplete",
             _REMEDY_UNFINISHED,
         )
         return
@@ -198,7 +198,7 @@ def _signal(group: h5py.Group) -> Iterator[Finding]:
         axis = item_at(group, name)
         if not isinstance(axis, h5py.Dataset):
             yield _finding(
-                "error", "an axis is absent", f"{where}/{name}", "a dataset", "none", _REMEDY_WRITER
+                "error", "an axis is missing", f"{where}/{name}", "a dataset", "none", _REMEDY_WRITER
             )
         elif axis.ndim != 1 or axis.shape[0] not in (data.shape[dimension], data.shape[dimension] + 1):
             expected = f"{data.shape[dimension]} values"
@@ -306,7 +306,7 @@ def _module(path: str, module: h5py.Group, data: h5py.Dataset | None) -> Iterato
         if any(end > limit for end, limit in zip(ends, data.shape[-2:], strict=False)):
             yield _finding(
                 "error",
-                "the module reaches beyond the frame",
+                "the module extends beyond the frame",
                 path,
                 f"within {data.shape[-2:]}",
                 f"{ends}",
@@ -331,7 +331,7 @@ def _required(
     item = item_at(group, name)
     if not isinstance(item, h5py.Dataset):
         yield _finding(
-            level, "a required field is absent", f"{path}/{name}", "a value (NXmx)", "none", remedy
+            level, "a required field is missing", f"{path}/{name}", "a value (NXmx)", "none", remedy
         )
         return
     if lies_elsewhere(item):
@@ -358,7 +358,7 @@ def _chain(file: h5py.File, where: str, depends_on: Any) -> Iterator[Finding]:
         if depends_on in seen:
             yield _finding(
                 "error",
-                "depends_on goes round in circles",
+                "depends_on forms a loop",
                 where,
                 'a chain that ends at "."',
                 depends_on,
@@ -374,7 +374,7 @@ def _chain(file: h5py.File, where: str, depends_on: Any) -> Iterator[Finding]:
         if step is None:
             yield _finding(
                 "error",
-                "depends_on leads nowhere",
+                "depends_on points nowhere",
                 where,
                 "a transformation",
                 f'"{depends_on}"',
@@ -392,9 +392,9 @@ def _rows(file: h5py.File) -> Iterator[Finding]:
             "warning",
             "frames have no times and metadata",
             "/entry/penstock/timing/written",
-            "a time for each frame that is there",
+            "a time for each recorded frame",
             f"{lost} have none, and fill values in /entry/metadata",
-            "the file was not closed before these were written; the frames themselves are there",
+            "the file was not closed before these were written; the frames are complete",
         )
 
 
@@ -416,7 +416,7 @@ def _columns(file: h5py.File) -> Iterator[Finding]:
                 "error",
                 "lengths disagree",
                 column.name,
-                f"{frames} values, one a frame",
+                f"{frames} values, one per frame",
                 f"{column.shape[0]}",
                 _REMEDY_WRITER,
             )

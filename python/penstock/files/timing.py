@@ -123,7 +123,7 @@ def _binned(
 
 
 def chunk_bytes(dataset: h5py.Dataset, frames: int) -> numpy.typing.NDArray[numpy.float64]:
-    """The stored bytes of each of the first `frames` frames; a frame a chunk. 0 where there is no chunk, and
+    """The stored bytes of each of the first `frames` frames; a frame a chunk. 0 without a chunk, and
     where they lie in other files. Contiguous frames all have theirs.
     """
     if dataset.chunks is None and not dataset.is_virtual:

@@ -4,6 +4,8 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 
+from penstock.model.problems import reason_of
+
 TOOL_SECONDS = 5.0
 _GPFS_TOOLS = "/usr/lpp/mmfs/bin"
 _ADMINISTRATOR_TOOLS = "/usr/sbin:/sbin"
@@ -40,7 +42,7 @@ def ask(tool: str, *arguments: str) -> Seen:
     except subprocess.TimeoutExpired:
         return Seen(None, source, f"no answer within {TOOL_SECONDS:g} s")
     except OSError as error:
-        return Seen(None, source, error.strerror or "it cannot be started")
+        return Seen(None, source, reason_of(error))
     if finished.returncode != 0:
         said = " ".join((finished.stderr or finished.stdout).split())[:200]
         return Seen(None, source, f"exit code {finished.returncode}" + (f": {said}" if said else ""))

@@ -41,7 +41,7 @@ class RecorderProgress(Event):
     pool_used_bytes: int = 0
     pool_bytes: int = 0
     rejected: int = 0
-    ends_in_s: float | None = None  # it waits so long at most, for frames behind the end or for the end
+    ends_in_s: float | None = None  # maximum time it waits for frames after the end or for the end
     holdup: str = ""  # why the storage takes nothing at the moment; empty while it writes
     raw_bytes_per_s: float = 0.0
     stored_bytes_per_s: float = 0.0
@@ -146,7 +146,7 @@ class Rejected(Event):
 
 
 class Note(Event):
-    """Something that is amiss, and nothing was refused for."""
+    """A problem that led to no rejection."""
 
     source: str = ""
     code: str = ""
@@ -176,7 +176,7 @@ class Waiting(Event):
     seconds: float = 0.0  # altogether
     seconds_left: float = 0.0
     over: bool = False  # there is one, or it takes frames again
-    reason: str = ""  # the receiver's, why it takes no frames; empty: there is no connection
+    reason: str = ""  # why the receiver accepts no frames; empty: not connected
 
 
 class PvaChannel(Event):
@@ -304,7 +304,7 @@ class LoadProgress(Event):
 
 
 class NetworkSession(Event):
-    """A client of a network workload's server came, went, or was turned away."""
+    """A client of a network workload's server came, went, or was rejected."""
 
     state: Literal["begins", "ends", "refused"]
     peer: str = ""
@@ -318,7 +318,7 @@ class LoadResult(Event):
 
 
 class LoadPartial(LoadResult):
-    """Of a job that is to end, before all ranks have told their parts: some may never do."""
+    """Result of a job that is stopping, before all ranks have reported their parts: some may never do."""
 
 
 class RecoverReport(Event):
@@ -340,7 +340,7 @@ _COMMON: dict[str, type[Event]] = {
     "series_start": SeriesStart,
     "rejected": Rejected,
     "note": Note,
-    # Of the pvAccess source; `penstock record` tells them beside the recorder's.
+    # Of the pvAccess source; `penstock record` reports them with the recorder's.
     "channel": PvaChannel,
     "frame_problem": FrameProblem,
     "source_progress": PvaProgress,
@@ -382,6 +382,5 @@ def parse_event(program: str, line: str) -> Event:
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(
-            f"{program} wrote an event that is not understood ({place_of(first)}: {words_of(first)}):"
-            f" {line!r}"
+            f"{program} wrote an event that cannot be read ({place_of(first)}: {words_of(first)}): {line!r}"
         ) from error

@@ -19,12 +19,12 @@ def parse_fault(text: str) -> FaultRule:
     """KIND[:AMOUNT][/ELEMENT]=RATE or …@FRAMES. The amount is frames, of `late` also time, as `50ms`."""
     found = _FORM.fullmatch(text)
     if found is None or found["kind"] not in KINDS:
-        raise UsageError(f'--fault: "{text}" is not understood', f"{_HELP}; kinds: {', '.join(KINDS)}")
+        raise UsageError(f'--fault: "{text}" cannot be read', f"{_HELP}; kinds: {', '.join(KINDS)}")
     kind = found["kind"]
     amount = None if found["amount"] is None else int(found["amount"])
     if amount is not None and (kind not in ("late", "reorder") or (found["unit"] and kind != "late")):
         raise UsageError(
-            f'--fault: "{text}": {kind} takes no such amount', "late:FRAMES, late:50ms, reorder:FRAMES"
+            f'--fault: "{text}": {kind} does not take this amount', "late:FRAMES, late:50ms, reorder:FRAMES"
         )
     if amount is not None and not 1 <= amount <= (600_000 if found["unit"] else 65536):
         raise UsageError(
@@ -46,7 +46,7 @@ def _rate(text: str, number: str, percent: bool) -> float:
     except ValueError:
         rate = -1.0
     if not 0 <= rate <= 1:
-        raise UsageError(f'--fault: "{text}": {number} is no probability', "from 0 to 1, or from 0% to 100%")
+        raise UsageError(f'--fault: "{text}": {number} is not a probability', "write 0 to 1, or 0% to 100%")
     return rate
 
 

@@ -94,12 +94,12 @@ def _identify(name: str | int) -> tuple[int, str]:
     if isinstance(name, int) or name.isdecimal():
         number = int(name)
         if not 1 <= number <= FILTERS_MAX:
-            raise ValueError(f"{number} is not the number of a filter; they go from 1 to {FILTERS_MAX}")
+            raise ValueError(f"{number} is not the number of a filter; it must be from 1 to {FILTERS_MAX}")
         found = _class_of(number)
         return number, "" if found is None else str(found.filter_name)
     if name.lower() not in _plugins().FILTERS:
         known = ", ".join(_plugins().FILTERS)
-        raise ValueError(f'"{name}" is not known; write {known}, or the number of any other filter')
+        raise ValueError(f'"{name}" is unknown; write {known}, or the number of any other filter')
     return int(_plugins().FILTERS[name.lower()]), name.lower()
 
 
@@ -107,7 +107,7 @@ def _values_of(number: int, parameters: Mapping[str, Any]) -> list[int]:
     filter_class = _class_of(number)
     if filter_class is None:
         raise ValueError(
-            f"the names of filter {number}'s parameters are not known; give them as a list of numbers"
+            f"the names of filter {number}'s parameters are unknown; give them as a list of numbers"
         )
     named = {name: _number(value) for name, value in parameters.items()}
     try:

@@ -45,5 +45,5 @@ def lacks_checksums(findings: Iterable[Finding]) -> bool:
 
 
 def is_clean(findings: Iterable[Finding]) -> bool:
-    """Whether there is no error among them; warnings are no damage."""
+    """Returns whether they contain no error; warnings are not damage."""
     return all(finding.level != "error" for finding in findings)

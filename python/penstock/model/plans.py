@@ -104,22 +104,22 @@ class ScanAxisPlan(Plan):
 
     name: str = Field(
         pattern=r"^[A-Za-z0-9_-]{1,64}$",
-        description="of its values in /entry/data; not `data` or `channel_…`",
+        description="name of the axis, whose values are in /entry/data; not `data` or `channel_…`",
     )
     points: int | None = Field(
-        None, ge=1, le=2**24, description="how many; left out where `values` are listed"
+        None, ge=1, le=2**24, description="number of points; left out if `values` are given"
     )
-    values: list[float] = Field([], max_length=2**24, description="one a point")
+    values: list[float] = Field([], max_length=2**24, description="values, one per point")
     start: float = Field(0.0, allow_inf_nan=False, description="the first value")
-    step: float = Field(1.0, allow_inf_nan=False, description="from one value to the next")
-    units: str = Field("", max_length=256, description="of the values, for example `mm`")
+    step: float = Field(1.0, allow_inf_nan=False, description="step between values")
+    units: str = Field("", max_length=256, description="units of the values, for example `mm`")
 
     @model_validator(mode="after")
     def _counted(self) -> Self:
         if self.name == "data" or self.name.startswith("channel_"):
-            raise ValueError(f'name is "{self.name}"; that is where the frames are')
+            raise ValueError(f'name is "{self.name}"; this name is that of the frames')
         if self.points is None and not self.values:
-            raise ValueError(f"points is missing: how many there are along {self.name}")
+            raise ValueError(f"points is missing: the number of points along {self.name}")
         if self.points is not None and self.values and self.points != len(self.values):
             raise ValueError(f"points is {self.points}, and there are {len(self.values)} values")
         return self
@@ -142,32 +142,32 @@ class ScanPlan(Plan):
     """
 
     axes: list[ScanAxisPlan] = Field(
-        [], max_length=8, description="from the slowest to the fastest, see below; none: no scan"
+        [], max_length=8, description="axes from the slowest to the fastest, see below; empty: no scan"
     )
     order: Literal["raster", "snake", "given", "table"] = Field(
         "raster",
-        description="each row in the same direction; each the other way than the one before; as frames tell;"
-        " as the `table` says",
+        description="order of points: raster (each row in the same direction), snake (alternating"
+        " direction), given (by each frame), or table (from `table`)",
     )
     place: str = Field(
         "position",
         min_length=1,
         max_length=256,
-        description="for `given`: the value in a frame's user_data that tells its place, counted row by row,"
-        " or a list with an index for each axis",
+        description="for order `given`: name of the value in a frame's user_data that holds its point,"
+        " counted row by row, or a list with an index for each axis",
     )
 
     table: list[Place | list[Place]] = Field(
         [],
         max_length=2**24,
-        description="for `table`: the point of each trigger in turn, counted row by row, or a list with an"
-        " index for each axis; each point at most once",
+        description="for order `table`: point of each trigger in turn, counted row by row, or a list with"
+        " an index for each axis; each point at most once",
     )
     repeats: int = Field(
         1,
         ge=1,
         le=2**24,
-        description="frames a point, one after another; more than one are the last axis, `repeat`",
+        description="number of consecutive frames per point; more than one add the last axis `repeat`",
     )
 
     @model_validator(mode="after")
@@ -176,26 +176,28 @@ class ScanPlan(Plan):
         if len(set(names)) < len(names):
             raise ValueError("two axes have the same name")
         if self.axes and (self.order == "table") != bool(self.table):
-            raise ValueError(f'order is "{self.order}", and table has {len(self.table)} places')
+            raise ValueError(f'order is "{self.order}", but table has {len(self.table)} points')
         return self
 
 
 class NexusPlan(Plan):
-    """Names that NeXus asks for and detectors do not tell; without one the file says `unknown`, or nothing.
+    """Names that NeXus requires and detectors do not send; without one the file has `unknown`, or nothing.
 
     A series whose start message has `user_data.penstock.nexus` (the same fields) goes by these instead.
     """
 
-    instrument_name: NexusName = Field("", description="of the beamline, for example `ID30A-3`")
-    source_name: NexusName = Field("", description="of the facility, for example `ESRF`")
+    instrument_name: NexusName = Field("", description="name of the beamline, for example `ID30A-3`")
+    source_name: NexusName = Field("", description="name of the facility, for example `ESRF`")
     source_type: NexusName = Field(
-        "", description="as NXsource lists them, for example `Synchrotron X-ray Source`"
+        "", description="type of source as in NXsource, for example `Synchrotron X-ray Source`"
     )
-    title: NexusName = Field(
-        "", description="of a series without its own; without one it is `series_unique_id`"
+    title: NexusName = Field("", description="title of series that have none; default: `series_unique_id`")
+    sample_name: NexusName = Field(
+        "", description="name of the sample; preferably sent by the source with each series"
     )
-    sample_name: NexusName = Field("", description="better told with each series, by its source")
-    sensor_material: NexusName = Field("", description="for detectors that do not tell it, for example `Si`")
+    sensor_material: NexusName = Field(
+        "", description="sensor material, for detectors that do not send it, for example `Si`"
+    )
 
 
 class StorePlan(Plan):
@@ -283,21 +285,21 @@ Gap = Annotated[int, Field(ge=0, le=GAP_PIXELS_MAX)]
 class GapPlan(Plan):
     """Pixels between neighbouring rows and columns of elements, where they are not all alike."""
 
-    rows: Gap | list[Gap] = Field(0, description="one number, or a list of one fewer than rows")
-    columns: Gap | list[Gap] = Field(0, description="one number, or a list of one fewer than columns")
+    rows: Gap | list[Gap] = Field(0, description="one number, or a list with one value fewer than rows")
+    columns: Gap | list[Gap] = Field(0, description="one number, or a list with one value fewer than columns")
 
 
 class ElementPlan(Plan):
     """The part of a detector whose stream comes from a source: the elements lie row by row in a grid."""
 
     grid: list[Annotated[int, Field(ge=1, le=ELEMENTS_MAX)]] = Field(
-        min_length=2, max_length=2, description="[rows, columns], in elements; up to 32 elements"
+        min_length=2, max_length=2, description="[rows, columns] of the grid of elements; at most 32 elements"
     )
-    number: int = Field(ge=0, description="of this one, counted row by row from 0")
+    number: int = Field(ge=0, description="number of this element, counted row by row from 0")
     gap: list[Gap] | GapPlan | None = Field(
         None,
-        description="[rows, columns], pixels between neighbouring elements, up to 65535; or {rows: …,"
-        " columns: …}, each a number or a list of one for each pair of neighbours. Without it they touch",
+        description="[rows, columns] in pixels between adjacent elements, at most 65535; or {rows: …,"
+        " columns: …}, each a number or a list with one value per pair of neighbours. Default: no gap",
     )
 
     def gaps(self) -> tuple[list[int], list[int]]:
@@ -310,11 +312,11 @@ class ElementPlan(Plan):
     @model_validator(mode="after")
     def _apart(self) -> Self:
         if isinstance(self.gap, list) and len(self.gap) != 2:
-            raise ValueError(f"gap is {self.gap}; [rows, columns] is expected")
+            raise ValueError(f"gap is {self.gap}, expected [rows, columns]")
         for what, gaps, count in zip(("rows", "columns"), self.gaps(), self.grid, strict=True):
             if len(gaps) != count - 1:
                 raise ValueError(
-                    f"gap.{what} is {gaps}; a list has one for each pair of neighbours,"
+                    f"gap.{what} is {gaps}; a list has one value per pair of neighbours,"
                     f" {count - 1} in a grid of {self.grid}"
                 )
         return self
@@ -323,9 +325,11 @@ class ElementPlan(Plan):
     def _inside(self) -> Self:
         count = self.grid[0] * self.grid[1]
         if count > ELEMENTS_MAX:
-            raise ValueError(f"grid is {self.grid}, {count} elements; at most {ELEMENTS_MAX} are possible")
+            raise ValueError(f"grid is {self.grid}, {count} elements; the maximum is {ELEMENTS_MAX}")
         if self.number >= count:
-            raise ValueError(f"number is {self.number}; in a grid of {self.grid} it is from 0 to {count - 1}")
+            raise ValueError(
+                f"number is {self.number}; in a grid of {self.grid} it must be from 0 to {count - 1}"
+            )
         return self
 
 
@@ -348,14 +352,14 @@ class MachinePlan(Plan):
     it.
     """
 
-    receive: str = Field("", description="threads that take frames from the network")
-    compress: str = Field("", description="threads that compress")
-    write: str = Field("", description="threads that write and sync")
-    index: str = Field("", description="threads that call HDF5")
+    receive: str = Field("", description="processors of the threads that receive frames")
+    compress: str = Field("", description="processors of the compression threads")
+    write: str = Field("", description="processors of the threads that write and sync")
+    index: str = Field("", description="processors of the threads that call HDF5")
     huge_pages: Literal["off", "transparent", "explicit"] = Field(
         "transparent",
-        description="of the pool's buffers of 2 MiB and more; `explicit` takes what vm.nr_hugepages set"
-        " aside, and transparent ones beyond that",
+        description="huge pages for buffers of at least 2 MiB; `explicit` uses those reserved by"
+        " vm.nr_hugepages, then transparent ones",
     )
 
     @field_validator("huge_pages", mode="before")

@@ -1,6 +1,7 @@
 """Words for errors of pydantic and of the operating system, whose own ones name types, tags and codes."""
 
 import errno
+import os
 import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
@@ -120,6 +121,9 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8 text"
     number = getattr(error, "errno", None)
+    text = getattr(error, "strerror", None)
+    if text and number is not None and text != os.strerror(number):
+        return str(text)  # an OSError of ours
     if number in _SYSTEM:
         return _SYSTEM[number]
     return f"the system reports {errno.errorcode.get(number or 0, type(error).__name__)}"

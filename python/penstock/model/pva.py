@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from penstock.model.plans import GIB, MIB, Plan
 from penstock.model.units import Size
 
-# Fields of the start message that the channel does not tell; docs/reference/stream-v2.md has them.
+# Fields of the start message that the channel does not send; docs/reference/stream-v2.md has them.
 _NUMBERS = (
     "beam_center_x", "beam_center_y", "count_time", "frame_time", "incident_energy", "incident_wavelength",
     "pixel_size_x", "pixel_size_y", "sensor_thickness",
@@ -28,14 +28,14 @@ def check_start(fields: dict[str, Any]) -> None:
     """A ValueError that names the field and the value."""
     for name, value in fields.items():
         if name not in START_FIELDS:
-            raise ValueError(f'start has no field "{name}"; known are {", ".join(START_FIELDS)}')
+            raise ValueError(f'unknown field "{name}" in start; use one of {", ".join(START_FIELDS)}')
         if name in ("user_data", "goniometer"):
             if not isinstance(value, dict):
-                raise ValueError(f"start.{name} is {value!r}; `name: value` lines are expected")
+                raise ValueError(f"start.{name} is {value!r}; expected `name: value` lines")
         elif isinstance(value, dict):
             _check_reference(name, value)
         elif not _fits(name, value):
-            raise ValueError(f"start.{name} is {value!r}, which does not fit it")
+            raise ValueError(f"start.{name} is {value!r}, which has the wrong type")
 
 
 def _fits(name: str, value: Any) -> bool:
@@ -58,61 +58,64 @@ def _check_reference(name: str, value: dict[str, Any]) -> None:
             f"start.{name} is {value!r}; write a value, or {{attribute: NAME}}, with a scale if it needs one"
         )
     if not isinstance(scale, int | float) or (name in _TEXTS and "scale" in value):
-        raise ValueError(f"start.{name} has the scale {scale!r}; a number is expected, and none for a text")
+        raise ValueError(f"start.{name} has the scale {scale!r}; expected a number, and no scale for text")
 
 
 class PvaSettings(Plan):
     """An NTNDArray channel of EPICS areaDetector, over pvAccess."""
 
-    channel: str = Field(min_length=1, max_length=256, description="for example `13SIM1:Pva1:Image`")
-    frames: int = Field(
-        0, ge=0, le=2**31, description="after so many frames a series ends and the next begins; 0: open end"
-    )
+    channel: str = Field(min_length=1, max_length=256, description="channel, for example `13SIM1:Pva1:Image`")
+    frames: int = Field(0, ge=0, le=2**31, description="number of frames of a series; 0: open end")
     idle_end_s: float = Field(
-        60.0, ge=0, le=86400, description="after so long without a frame a series ends; 0: never"
+        60.0, ge=0, le=86400, description="end a series after this many seconds without a frame; 0: never"
     )
     reconnect_s: float = Field(
-        60.0, ge=0, le=86400, description="a series stays open so long while the channel is disconnected"
+        60.0,
+        ge=0,
+        le=86400,
+        description="time in seconds that a series stays open while the channel is disconnected",
     )
     first_unique_id: int | None = Field(
         None,
         ge=0,
         le=2**31 - 1,
-        description="that of frame 0, where the counter begins anew with each series; without it, that of"
-        " the first frame that came",
+        description="uniqueId of frame 0, for counters that restart with each series; default: that of the"
+        " first frame",
     )
     initial: Literal["skip", "keep"] = Field(
         "skip",
-        description="the value that the channel has when it is connected, the first time or again, and no"
-        " series is open: an old frame, as a rule",
+        description="policy for the value that the channel already has at each connection while no series"
+        " is open, usually an old frame",
     )
     name: str = Field(
         "{channel}-{date}",
-        description="names the series: {channel} and {date} are filled in, and {attribute}",
+        description="template of series names with {channel}, {date} and {attribute}",
     )
     name_attribute: str = Field(
         "",
-        description="attribute that is {attribute} in `name`; where its value changes the next series begins",
+        description="attribute for {attribute} in `name`; the next series starts when its value changes",
     )
     pipeline: bool = Field(
         False,
-        description="`record[pipeline=true]`: the server sends no more than the source takes. Servers with"
-        " PVXS then keep the last frames back after a standstill, until another one comes",
+        description="use `record[pipeline=true]`: the server sends only as many frames as the source"
+        " accepts. Servers with PVXS then hold back the last frames after a stall until the next one",
     )
-    queue_frames: int = Field(32, ge=2, le=4096, description="frames that pvAccess holds (`queueSize`)")
+    queue_frames: int = Field(
+        32, ge=2, le=4096, description="queue depth of pvAccess in frames (`queueSize`)"
+    )
     reorder_frames: int = Field(
-        16, ge=0, le=1024, description="so many frames are held to wait for one whose uniqueId is lower"
+        16, ge=0, le=1024, description="maximum number of frames that wait for a frame with a lower uniqueId"
     )
     gap_frames_max: int = Field(
-        100_000, ge=1, le=2**31, description="a uniqueId that jumps by more than this begins the next series"
+        100_000, ge=1, le=2**31, description="a jump of uniqueId by more than this starts the next series"
     )
     buffer_bytes: Size = Field(
         GIB, ge=16 * MIB, le=2**42, description="memory for frames that the recorder has not acknowledged"
     )
     start: dict[str, Any] = Field(
         default_factory=dict,
-        description="fields of the start message: a value, or of the first frame"
-        " `{attribute: NAME, scale: 1e-3}`",
+        description="fields of the start message: a value, or `{attribute: NAME, scale: 1e-3}` of the first"
+        " frame",
     )
 
     @field_validator("name")

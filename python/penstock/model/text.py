@@ -15,7 +15,7 @@ def counted(count: int, what: str) -> str:
 
 
 def missing_words(missing: int, reasons: dict[str, int]) -> str:
-    """ "270 missing (200 lost, 3 damaged)": every frame that is not there, and why, where that is known."""
+    """ "270 missing (200 lost, 3 damaged)": every missing frame, with the reason if it is known."""
     why = ", ".join(f"{count} {name}" for name, count in reasons.items() if count)
     return f"{missing} missing" + (f" ({why})" if why else "")
 

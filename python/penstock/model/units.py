@@ -66,7 +66,7 @@ _NUMBER_MAX = 1e15
 
 
 def human_number(value: float, digits: int = 3, sign: str = "") -> str:
-    """Rounded to so many digits, and without an exponent from 1e-9 to 1e15: "12300", "0.0123".
+    """Returns it rounded to this number of digits, without an exponent from 1e-9 to 1e15: "12300", "0.0123".
 
     `sign` is "+" where a plus is to stand before what is not negative.
     """
@@ -87,14 +87,14 @@ def human_percent(share: float, digits: int = 3, sign: str = "") -> str:
 
 
 def human_hz(rate_hz: float, digits: int = 4) -> str:
-    """Rounded for people, finer than others, since rates near each other are told apart: "81.34 Hz"."""
+    """Returns a rounded rate with more digits than other units, to distinguish similar rates: "81.34 Hz"."""
     return f"{human_number(rate_hz, digits)} Hz"
 
 
 def human_bytes(count: float, like: float | None = None) -> str:
-    """An amount, rounded for people: "24.9 MB". "inf B" and "nan B" of what is no number.
+    """Returns a rounded amount: "24.9 MB"; "inf B" and "nan B" for numbers that are not finite.
 
-    `like`: another amount, in whose unit this one is told, as they stand in one table.
+    `like`: another amount of the same table, whose unit is used.
     """
     known = count if like is None else like
     for unit, size in (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
@@ -120,12 +120,12 @@ def human_size(count: int) -> str:
 
 
 def human_rate(bytes_per_s: float, like: float | None = None) -> str:
-    """Rounded for people: "622 MB/s". `like`: another rate, in whose unit this one is told."""
+    """Returns a rounded rate: "622 MB/s". `like`: another rate, whose unit is used."""
     return f"{human_bytes(bytes_per_s, like)}/s"
 
 
 def human_seconds(seconds: float) -> str:
-    """Rounded for people: "12.3 s", "4.1 ms", "2 h 05 min"; "inf s" and "nan s" of what is no number."""
+    """Returns a rounded time: "12.3 s", "4.1 ms", "2 h 05 min"; "inf s" and "nan s" if it is not finite."""
     if not math.isfinite(seconds) or abs(seconds) >= _SECONDS_MAX:
         return f"{human_number(seconds)} s"
     if seconds < 0:

@@ -42,12 +42,12 @@ class Group:
 
 @dataclass(frozen=True)
 class Batch:
-    """`client` and `number` tell a batch that was sent again from another one."""
+    """`client` and `number` identify a batch, also if it is sent again."""
 
     client: str
     number: int
     groups: list[Group]
-    units: dict[str, str] = field(default_factory=dict)  # of channels, as far as they are told
+    units: dict[str, str] = field(default_factory=dict)  # of channels, if they were sent
 
     @property
     def values(self) -> int:
@@ -55,18 +55,20 @@ class Batch:
 
 
 def parse_batch(text: bytes) -> Batch:
-    """A BatchError tells what keeps these bytes from being a batch."""
+    """Returns the batch. Raises BatchError with the reason if these bytes are not a batch."""
     if len(text) > MESSAGE_BYTES_MAX:
-        raise BatchError(f"the message has {len(text)} bytes; at most {MESSAGE_BYTES_MAX} are possible")
+        raise BatchError(
+            f"the message has {len(text)} bytes, which exceeds the maximum of {MESSAGE_BYTES_MAX}"
+        )
     try:
         fields = cbor2.loads(text.removeprefix(_SELF_DESCRIBED))
     except Exception as problem:  # whatever a decoder makes of hostile bytes
-        raise BatchError(f"it is no CBOR: {problem!s:.200}") from problem
+        raise BatchError(f"it is not CBOR: {problem!s:.200}") from problem
     if not isinstance(fields, dict) or fields.get("type") != "values":
-        raise BatchError('it is no map with type "values"')
+        raise BatchError('it is not a map with type "values"')
     groups = fields.get("groups")
     if not isinstance(groups, list) or not groups:
-        raise BatchError(f"groups is {_shown(groups)}, which is no list of groups")
+        raise BatchError(f"groups is {_shown(groups)}, which is not a list of groups")
     return Batch(
         _name(fields.get("client"), "client"),
         _count(fields.get("batch"), "batch"),
@@ -77,7 +79,7 @@ def parse_batch(text: bytes) -> Batch:
 
 def _units(found: Any) -> dict[str, str]:
     if not isinstance(found, dict) or len(found) > CHANNELS_MAX:
-        raise BatchError(f"units is {_shown(found)}, which is no map of units")
+        raise BatchError(f"units is {_shown(found)}, which is not a map of units")
     return {
         _name(name, "units: a channel's name"): _name(text, f"units[{name!r:.80}]", UNITS_BYTES_MAX)
         for name, text in found.items()
@@ -86,13 +88,13 @@ def _units(found: Any) -> dict[str, str]:
 
 def _group(group: Any, where: str) -> Group:
     if not isinstance(group, dict):
-        raise BatchError(f"{where} is {_shown(group)}, which is no map")
+        raise BatchError(f"{where} is {_shown(group)}, which is not a map")
     if ("frame" in group) == ("time" in group):
         raise BatchError(f"{where} has {'both' if 'frame' in group else 'neither'} of frame and time")
     by = "frame" if "frame" in group else "time"
     index = _numbers(group[by], f"{where}.{by}")
     if index.ndim != 1 or index.dtype.kind not in "iu" or not len(index):
-        raise BatchError(f"{where}.{by} is no row of integers")
+        raise BatchError(f"{where}.{by} is not a row of integers")
     if int(index.min()) < 0 or int(index.max()) >= 1 << 63:
         raise BatchError(
             f"{where}.{by} has {int(index.min())} to {int(index.max())}; 0 to 2^63-1 is possible"
@@ -100,7 +102,7 @@ def _group(group: Any, where: str) -> Group:
     series = group.get("series")
     columns = group.get("columns")
     if not isinstance(columns, dict) or not columns:
-        raise BatchError(f"{where}.columns is {_shown(columns)}, which is no map of columns")
+        raise BatchError(f"{where}.columns is {_shown(columns)}, which is not a map of columns")
     found = {}
     for name, column in columns.items():
         _name(name, f"{where}.columns: a channel's name")
@@ -129,7 +131,7 @@ def _texts(column: list[str], where: str) -> Array:
     try:
         encoded = [value.encode() for value in column]
     except UnicodeEncodeError as problem:
-        raise BatchError(f"{where} has a text that is no Unicode") from problem
+        raise BatchError(f"{where} has text that is not Unicode") from problem
     longest = max(map(len, encoded))
     if longest > VALUE_BYTES_MAX:
         raise BatchError(f"{where} has a text of {longest} bytes; at most {VALUE_BYTES_MAX} are possible")
@@ -155,12 +157,12 @@ def _numbers(value: Any, where: str) -> Array:
             return np.array(value, dtype=np.int64 if integers else np.float64)
         except OverflowError as problem:
             raise BatchError(f"{where} has a number beyond 64 bits") from problem
-    raise BatchError(f"{where} is {_shown(value)}, which is no column of numbers or texts")
+    raise BatchError(f"{where} is {_shown(value)}, which is not a column of numbers or text")
 
 
 def _shaped(value: Any, where: str) -> Array:
     if not isinstance(value, list | tuple) or len(value) != 2 or not isinstance(value[0], list | tuple):
-        raise BatchError(f"{where} is no array with a shape")
+        raise BatchError(f"{where} is not an array with a shape")
     shape, flat = value[0], _numbers(value[1], where) if not _is_shaped(value[1]) else None
     if flat is None or not 1 <= len(shape) <= _DIMENSIONS_MAX:
         raise BatchError(f"{where} has {len(shape)} dimensions; 1 to {_DIMENSIONS_MAX} are possible")
@@ -178,11 +180,11 @@ def _is_shaped(value: Any) -> bool:
 
 def _name(value: Any, what: str, bytes_max: int = NAME_BYTES_MAX) -> str:
     if not isinstance(value, str) or not value:
-        raise BatchError(f"{what} is {_shown(value)}, which is no name")
+        raise BatchError(f"{what} is {_shown(value)}, which is not a name")
     try:
         size = len(value.encode())
     except UnicodeEncodeError as problem:
-        raise BatchError(f"{what} is no Unicode") from problem
+        raise BatchError(f"{what} is not Unicode") from problem
     if size > bytes_max:
         raise BatchError(f"{what} has {size} bytes; at most {bytes_max} are possible")
     if any(ord(letter) < 32 or 127 <= ord(letter) < 160 for letter in value):
@@ -192,7 +194,7 @@ def _name(value: Any, what: str, bytes_max: int = NAME_BYTES_MAX) -> str:
 
 def _count(value: Any, what: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 63:
-        raise BatchError(f"{what} is {_shown(value)}, which is no count")
+        raise BatchError(f"{what} is {_shown(value)}, which is not a count")
     return value
 
 

@@ -18,6 +18,7 @@ from typing import NamedTuple, Self
 from penstock.model.bench.load import LoadDocument, LoadPlan
 from penstock.model.errors import PenstockError
 from penstock.model.events import LoadResult
+from penstock.model.problems import reason_of
 from penstock.model.units import human_bytes, human_rate
 from penstock.programs.process import Program
 
@@ -37,7 +38,7 @@ class Stint(NamedTuple):
 class Repeated(ABC):
     """Use as a context manager: it is under way inside, and has ended behind it.
 
-    `stints` and `problem` are complete when it has ended; what goes wrong ends it early and is no exception.
+    `stints` and `problem` are complete when it has ended; errors end it early and are not raised.
     """
 
     def __init__(self) -> None:
@@ -72,7 +73,7 @@ class Repeated(ABC):
             self._begun.set()
 
     def _fail(self, problem: str) -> None:
-        """What comes of being told to stop is no problem."""
+        """Returns whether the outcome is that of a stop by SIGTERM, which is not a problem."""
         if not self._stop.is_set():
             self.problem = problem
 
@@ -81,10 +82,10 @@ class Repeated(ABC):
         self._begun.wait(_BEGINS_WITHIN_S)
         # One that ends as soon as it has begun has begun: its problem shows in the run beside it.
         if not self._was_under_way:
-            self.problem = self.problem or "it did not begin"
+            self.problem = self.problem or "it did not start"
             self.__exit__(None, None, None)
             raise PenstockError(
-                f"what was to run beside it did not: {self.problem}", "try it alone, and look at what it says"
+                f"the background load failed: {self.problem}", "run it alone, and check its output"
             )
         return self
 
@@ -200,7 +201,7 @@ class RepeatedReads(Repeated):
         self._found_none = False
 
     def _once(self) -> None:
-        """Round after round, until it is told to end."""
+        """Reads repeatedly until it is stopped."""
         begin_s, begun_at = time.time(), time.monotonic()
         threads = [threading.Thread(target=self._read_on, daemon=True) for _ in range(self._threads)]
         for thread in threads:
@@ -214,7 +215,7 @@ class RepeatedReads(Repeated):
         self._fail(f"nothing could be read: {self._trouble or 'the files are empty now'}")
 
     def _wait_for(self, threads: Sequence[threading.Thread]) -> None:
-        """A thread that hangs in the storage when it is told to end is left behind."""
+        """A thread that is stalled in the storage when it is stopped is left behind."""
         told_at: float | None = None
         for thread in threads:
             while thread.is_alive():
@@ -234,7 +235,7 @@ class RepeatedReads(Repeated):
                 try:
                     self._read(piece, block)
                 except OSError as error:
-                    trouble = f"{piece.path}: {error.strerror}"
+                    trouble = f"{piece.path}: {reason_of(error)}"
                 with self._lock:
                     self._reading -= 1
                     self._trouble = trouble or self._trouble

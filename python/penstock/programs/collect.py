@@ -19,6 +19,7 @@ from penstock.client.crc32c import crc32c
 from penstock.client.wire import HEADER_BYTES, Kind, message, self_described
 from penstock.files.values.journal import JournalWriter
 from penstock.model.errors import PenstockError
+from penstock.model.problems import reason_of
 from penstock.model.pva import ValuesPlan
 from penstock.model.values import CHANNELS_MAX, MESSAGE_BYTES_MAX, BatchError, parse_batch
 from penstock.programs.process import LogLine, Program
@@ -27,7 +28,7 @@ from penstock.programs.pva import require_p4p
 _HEAD = struct.Struct("<4sHHIIQQII20xI")
 _HELLO_BYTES_MAX, _HELLO_S, _SILENCE_S = 64 << 10, 2.0, 30.0
 _CONNECTIONS_MAX = 256
-# That have not said hello; beyond, the oldest of the address that has most is cut off.
+# That have not said hello; beyond, the oldest of the address that has most is truncated.
 _STRANGERS_MAX = 128
 _READ_OVER_BYTES_MAX = 16 << 20
 _TICK_S = 1.0
@@ -73,7 +74,7 @@ class Collector:
         on_stop: Callable[[], None],
     ) -> None:
         """Until SIGINT or SIGTERM, or the journal cannot be synced. The caller closes the journal. Progress
-        is told when there is some; what `on_stop` ends, in a thread, may send until it has ended."""
+        is called if there is one; what `on_stop` ends, in a thread, may send until it has ended."""
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -84,16 +85,16 @@ class Collector:
             raise PenstockError(f"cannot listen on {host}:{port}: {error}", "name another port") from error
         async with server:
             on_listening(server.sockets[0].getsockname()[1])
-            told = replace(self.counts)
+            reported = replace(self.counts)
             while not (stop.is_set() or self.counts.storage_problem):
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(stop.wait(), min(self._sync_s or _TICK_S, _TICK_S))
                 if time.monotonic() - self._synced >= self._sync_s:
                     self._sync()
                 on_tick()
-                if told != self.counts:
+                if reported != self.counts:
                     on_progress(self.counts)
-                    told = replace(self.counts)
+                    reported = replace(self.counts)
             await asyncio.to_thread(on_stop)
             server.close()
             for task in list(self._tasks):
@@ -108,8 +109,8 @@ class Collector:
             # What was lost is not known: nothing more is acknowledged.
             since = time.monotonic() - self._synced
             self.counts.storage_problem = (
-                f"{self._journal.path} could not be synced: {error.strerror}; what came within {since:.1f} s"
-                " before may be lost"
+                f"{self._journal.path} could not be synced: {reason_of(error)}; values of the last"
+                f" {since:.1f} s may be lost"
             )
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -123,7 +124,7 @@ class Collector:
             await self._hear_hello(reader)
             del self._strangers[task]
             if self._known >= _CONNECTIONS_MAX:
-                raise _GoneError(f"there are {_CONNECTIONS_MAX} connections already")
+                raise _GoneError(f"the maximum of {_CONNECTIONS_MAX} connections is reached")
             self._known += 1
             try:
                 self.counts.connections += 1
@@ -181,12 +182,12 @@ class Collector:
 
     def _greet(self, kind: Kind, text: bytes | str) -> None:
         if kind is not Kind.HELLO or isinstance(text, str):
-            raise _GoneError("hello comes first")
+            raise _GoneError("the first message must be hello")
         try:
             fields = cbor2.loads(text.removeprefix(b"\xd9\xd9\xf7"))
             given = fields.get("token") or ""
         except Exception as problem:  # whatever a decoder makes of hostile bytes
-            raise _GoneError("the hello is no map in CBOR") from problem
+            raise _GoneError("the hello is not a map in CBOR") from problem
         if self._token is not None and not (
             isinstance(given, str)
             and hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode())
@@ -198,7 +199,7 @@ class Collector:
         if isinstance(text, str):
             return "malformed", text
         if kind is not Kind.VALUES:
-            return "unsupported", f"a message {kind.name.lower()}; values or bye is expected"
+            return "unsupported", f"a message {kind.name.lower()}; expected values or bye"
         try:
             batch = parse_batch(text)
         except BatchError as problem:
@@ -220,7 +221,7 @@ class Collector:
         try:
             self._journal.append(text)
         except OSError as error:
-            return f"{self._journal.path.name} cannot be written: {error.strerror}"
+            return f"{self._journal.path.name} cannot be written: {reason_of(error)}"
         if not self._sync_s:
             self._sync()
         return self.counts.storage_problem
@@ -250,7 +251,7 @@ async def _message(
     """Kind, sequence number, and the CBOR part, or what is wrong with it. _GoneError: framing is lost."""
     magic, version, kind, _, size, pixels, sequence, crc, _, head_crc = _HEAD.unpack(head)
     if magic != b"PNST" or crc32c(head[:60]) != head_crc:
-        raise _GoneError("this is no message of Penstock's protocol, or its header is damaged")
+        raise _GoneError("this is not a message of Penstock's protocol, or its header is corrupt")
     if version != 1 or kind not in Kind.__members__.values():
         raise _GoneError(f"a message of version {version} and kind {kind}")
     limit = _HELLO_BYTES_MAX if hello else MESSAGE_BYTES_MAX
@@ -276,9 +277,9 @@ async def _message(
 class Epics:
     """The process that watches channels, where there are some. One that dies is started anew."""
 
-    def __init__(self, channels: Sequence[str], token: str | None, counts: Counts, tell: LogLine) -> None:
+    def __init__(self, channels: Sequence[str], token: str | None, counts: Counts, notify: LogLine) -> None:
         self._channels, self._token = list(dict.fromkeys(channels)), token
-        self._counts, self._tell = counts, tell
+        self._counts, self._notify = counts, notify
         self._plan: ValuesPlan | None = None
         self._program: Program | None = None
         self._pause_s, self._again_at = _AGAIN_FIRST_S, 0.0
@@ -293,24 +294,24 @@ class Epics:
         self._run(self._plan)
 
     def _run(self, plan: ValuesPlan) -> None:
-        self._program = Program("penstock-pva", plan, on_log=self._tell, module="penstock.pva.values")
+        self._program = Program("penstock-pva", plan, on_log=self._notify, module="penstock.pva.values")
 
     def look(self) -> None:
         """Now and then: values of clients are taken whatever becomes of the channels."""
         if self._program is not None and self._program.has_ended:
             self._note_end(self._program.wait())
-            self._tell(f"{self._counts.channels_problem}; they are watched again in {self._pause_s:g} s")
+            self._notify(f"{self._counts.channels_problem}; retrying in {self._pause_s:g} s")
             self._program, self._again_at = None, time.monotonic() + self._pause_s
             self._pause_s = min(2 * self._pause_s, _AGAIN_LAST_S)
         elif self._plan is not None and self._program is None and time.monotonic() >= self._again_at:
             self._run(self._plan)
-            self._tell("EPICS channels are watched again")
+            self._notify("watching EPICS channels again")
 
     def _note_end(self, code: int) -> None:
         assert self._program is not None
         now = datetime.now(UTC).isoformat(timespec="seconds").removesuffix("+00:00")
         why = self._program.last_words(code)
-        self._counts.channels_problem = f"EPICS channels were not watched from {now} UTC on: {why}"
+        self._counts.channels_problem = f"EPICS channels were not watched since {now} UTC on: {why}"
 
     def stop(self) -> None:
         """What it holds goes out first, where there is still somebody to take it."""
@@ -321,7 +322,7 @@ class Epics:
         code = program.stop(patience_s)
         if code and patience_s:
             self._counts.channels_problem = (
-                f"not all values of EPICS channels came: {program.last_words(code)}"
+                f"values of EPICS channels are incomplete: {program.last_words(code)}"
             )
 
 
@@ -333,19 +334,19 @@ def collect(
     sync_s: float,
     on_listening: Callable[[int, Path], None],
     on_progress: Callable[[Counts], None],
-    tell: LogLine,
+    notify: LogLine,
     channels: Sequence[str] = (),
 ) -> tuple[Path, Counts]:
     """Until SIGINT or SIGTERM; the journal and what is in it. `channels` are EPICS's, over pvAccess.
 
-    `tell` has at once what goes wrong.
+    `notify` is called with problems immediately.
     """
     if channels:
         require_p4p()
     journal = JournalWriter(folder)
     collector = Collector(journal, token, sync_s)
     counts = collector.counts
-    epics = Epics(channels, token, counts, tell)
+    epics = Epics(channels, token, counts, notify)
 
     def begin(bound: int) -> None:
         on_listening(bound, journal.path)
@@ -364,5 +365,5 @@ def _close(journal: JournalWriter, counts: Counts) -> None:
         journal.close()
     except OSError as error:
         if not counts.storage_problem:
-            text = f"{journal.path} could not be synced: {error.strerror}"
+            text = f"{journal.path} could not be synced: {reason_of(error)}"
             raise PenstockError(text, "check the storage") from error

@@ -19,16 +19,16 @@ _DEPTH_MAX = 8  # files of links that show files of links
 _FINDINGS_MAX = 1000
 _PLACES_KEPT = 20  # of each kind of finding, as the native check keeps them
 _ORDER: list[Level] = ["error", "warning", "info"]
-_ELSEWHERE = "a dataset cannot be looked into"
+_ELSEWHERE = "a dataset cannot be examined"
 _SUMS = (
     *("chunks", "frame_chunks", "frames", "missing", "partial"),
     *("damaged_frames", "dropped_frames", "lost_frames", "segments", "bytes"),
     *("compared_frames", "different_frames", "seconds"),
 )
-_REMEDY_GONE = "put it back where the link leads: links are relative to this file"
+_REMEDY_GONE = "move it back to the target of the link: links are relative to this file"
 _BESIDE: dict[Maker, str] = {
-    "join": "it has links alone; the files that it shows have them, and are checked with it",
-    "attach": "it is a file of `penstock attach`: its values have none. The series is checked with it",
+    "join": "it has only links; the linked files have checksums and are checked with it",
+    "attach": "a file of `penstock attach` has no checksums of its values; the series is checked with it",
 }
 
 
@@ -79,7 +79,7 @@ class _Following:
         except PenstockError as error:
             return _with(report, [*report.findings, _unread_structure(path, error)])
         findings = [] if all_of_them else [_too_many(path)]
-        if is_clean(report.findings):  # otherwise an export's structure tells which are gone
+        if is_clean(report.findings):  # otherwise an export's structure lists the missing ones
             findings += [_gone(lead) for lead in leads if lead.problem]
         report = _with(report, [*report.findings, *findings])
         return self._behind(report, plan, leads, (*above, _identity(path)), maker)
@@ -154,7 +154,7 @@ def _is_unreadable(finding: Finding) -> bool:
         "the file cannot be read",
         NOT_HDF5,
         "HDF5 cannot read the index",
-        "the storage does not give the data back",
+        "the storage cannot read the data",
     )
 
 
@@ -206,7 +206,7 @@ def _of_export(findings: list[Finding], source: str | None) -> list[Finding]:
 
 
 def _without_own(findings: list[Finding], maker: Maker) -> list[Finding]:
-    """Of a file of links it is no news that frames lie in others."""
+    """Skips the finding that frames are in other files, which is normal for files of links."""
     kept = [each for each in findings if each.what != _ELSEWHERE]
     remedy = _BESIDE.get(maker)
     return kept if remedy is None else _where_sums_are(kept, remedy)
@@ -226,14 +226,14 @@ def _unread_structure(file: Path, error: PenstockError) -> Finding:
         what="the structure cannot be read",
         where=str(file),
         actual=error.message,
-        remedy="the frames can be read; copy what is wanted into a new file",
+        remedy="the frames are readable; copy them into a new file",
     )
 
 
 def _gone(lead: Lead) -> Finding:
     return Finding(
         level="error",
-        what="a link leads to nothing that can be checked",
+        what="the target of a link cannot be checked",
         where=lead.where,
         expected=lead.text,
         actual=f"{lead.file} {lead.problem}",
@@ -244,22 +244,22 @@ def _gone(lead: Lead) -> Finding:
 def _absent(lead: Lead) -> Finding:
     return Finding(
         level="error",
-        what="what a link shows is not in its file",
+        what="the target of a link is missing in its file",
         where=lead.where,
         expected=lead.text,
         actual="no such object",
-        remedy="another file may have taken its name: put the right one in its place",
+        remedy="another file may have its name: replace it by the right one",
     )
 
 
 def _circle(lead: Lead) -> Finding:
     return Finding(
         level="error",
-        what="links go round in circles",
+        what="links form a loop",
         where=lead.where,
         expected="a file with frames",
         actual=lead.text,
-        remedy="make the file anew, of the recorded files",
+        remedy="create the file again from the recorded files",
     )
 
 
@@ -269,5 +269,5 @@ def _too_many(path: Path) -> Finding:
         what="too many links",
         where=str(path),
         expected=f"at most {LINKS_MAX}",
-        remedy="those behind them were not followed: check their files one by one",
+        remedy="further links were not followed: check their files one by one",
     )

@@ -31,13 +31,13 @@ def _wait_for_job(program: Program, result: LoadResult | None) -> None:
     except TimeoutError:
         if result is None:
             raise PenstockError(
-                "the ranks of penstock-load have ended, and their launcher goes on", "run again"
+                "the ranks of penstock-load have ended, but their launcher is still running", "run again"
             ) from None
         program.leave()
         return
     if result is None:
         program.require_success(
-            code, remedy_of_death="A rank died, and the others could not tell what they had measured"
+            code, remedy_of_death="a rank died, and the others could not report their measurements"
         )
 
 
@@ -49,7 +49,7 @@ def load(
 ) -> LoadDocument:
     """Blocks until the run is over; SIGINT and SIGTERM end it early, with what was measured by then.
 
-    What went wrong after the start stands in the document; a PenstockError says why nothing was measured.
+    What went wrong after the start stands in the document; a PenstockError says why no measurement.
     """
     result: LoadResult | None = None
     with (
@@ -74,6 +74,6 @@ def load(
     except ValidationError as error:
         first = error.errors()[0]
         raise PenstockError(
-            f"penstock-load wrote a document that is not understood: {place_of(first)}: {words_of(first)}",
+            f"penstock-load wrote a document that cannot be read: {place_of(first)}: {words_of(first)}",
             "the program and the package differ in version: build both again",
         ) from error

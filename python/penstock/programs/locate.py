@@ -26,7 +26,7 @@ def program_folders(environment: Mapping[str, str] = os.environ) -> list[Path]:
 
 
 def find_program(name: str, environment: Mapping[str, str] = os.environ) -> Path:
-    """The path of a native program. The error tells where it was looked for and how to get it."""
+    """Returns the path of a native program. Raises PenstockError with the searched folders and the remedy."""
     folders = program_folders(environment)
     for folder in folders:
         if (folder / name).is_file() and os.access(folder / name, os.X_OK):
@@ -34,19 +34,19 @@ def find_program(name: str, environment: Mapping[str, str] = os.environ) -> Path
     looked = ", ".join(str(folder) for folder in folders)
     make = "PENSTOCK_MPI=both make build" if name.endswith("-mpich") else "make build"
     raise PenstockError(
-        f"the program {name} is not there (looked in {looked})",
-        f"in a checkout build it with `{make}`; elsewhere set {BIN_VARIABLE} to the folder that has it",
+        f"the program {name} does not exist (looked in {looked})",
+        f"in a checkout build it with `{make}`; elsewhere set {BIN_VARIABLE} to the folder with the programs",
     )
 
 
 def detectors_folder() -> Path:
     """The folder of the catalogue of detectors."""
-    return _shipped_folder("detectors", "the catalogue of detectors is")
+    return _shipped_folder("detectors", "the detectors are")
 
 
 def blocks_folder() -> Path:
     """The folder of the building blocks."""
-    return _shipped_folder("blocks", "the folder of building blocks is")
+    return _shipped_folder("blocks", "the building blocks are")
 
 
 def layouts_folder() -> Path:
@@ -65,4 +65,4 @@ def _shipped_folder(name: str, what: str) -> Path:
     for folder in [_PACKAGE / name, *([root / name] if root else [])]:
         if folder.is_dir():
             return folder
-    raise PenstockError(f"{what} not there", "install the package again, or work in a checkout")
+    raise PenstockError(f"{what} missing", "install the package again, or work in a checkout")

@@ -53,7 +53,7 @@ class OtherEnd:
             event: Event | None = wait_for(self._program.inbox, Listening, _STARTS_WITHIN_S)
             if not isinstance(event, Listening):
                 self._program.require_success(self._program.wait())
-                raise PenstockError("penstock-load ended before it listened", code=ExitCode.FAILED)
+                raise PenstockError("penstock-load exited before it listened", code=ExitCode.FAILED)
             self.port = split_address(event.sources[0].removeprefix("tcp://"), 0)[1]
         except BaseException:
             self._program.stop()

@@ -49,7 +49,7 @@ _FOR_EVER_S = 10 * 365 * 86400.0
 
 
 def _alone() -> dict[str, str]:
-    """The environment without a launcher's marks: a command in somebody's job is no rank of it."""
+    """Returns the environment without a launcher's variables: a command within a job is not a rank of it."""
     marks = ("OMPI_COMM_", "PMIX_", "PMI_")
     return {name: value for name, value in os.environ.items() if not name.startswith(marks)}
 
@@ -95,7 +95,7 @@ class Program:
 
         `module` is of this package: it runs in a Python of its own, in the place of a native program.
 
-        When it is told to stop it has `patience_s`; None is for ever: it may hold what is nowhere else.
+        When it is stopped by SIGTERM it has `patience_s`; None is for ever: it may hold what is nowhere else.
         """
         if LOGS.verbose and getattr(plan, "log_level", "info") in ("warning", "error"):
             plan = plan.model_copy(update={"log_level": "info"})
@@ -165,7 +165,7 @@ class Program:
             if not text:
                 continue
             if self._is_job and not text.startswith("{"):
-                self._take_log(text)  # the launcher's own words: MPICH's tell here of ranks that died
+                self._take_log(text)  # the launcher's own output: MPICH reports ranks that died here
                 continue
             self._forget_plan()  # whoever says something has read it
             if not line.endswith(b"\n"):
@@ -277,11 +277,13 @@ class Program:
         log = "" if self._on_log is not None else "\n".join(self.log)  # whoever follows the log has seen it
         if code in (-signal.SIGINT, -signal.SIGTERM):
             kind = ExitCode.of_signal(signal.Signals(-code).name)
-            raise PenstockError(f"interrupted before {self.name} could begin", code=kind)
+            raise PenstockError(f"interrupted before {self.name} could start", code=kind)
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        remedy = "out of memory? Look into the system's log" if code < 0 or remedy_of_death else ""
+        remedy = (
+            "the machine may be out of memory: see the system's log" if code < 0 or remedy_of_death else ""
+        )
         if code == -signal.SIGXFSZ:
-            remedy = "files may not be as large as that here: ulimit -f"
+            remedy = "a limit on the size of files applies: see ulimit -f"
         if remedy_of_death:
             remedy += f". {remedy_of_death}"
         raise PenstockError(f"{self.name} {how}" + (f"; its log:\n{log}" if log else ""), remedy, kind)

@@ -18,7 +18,7 @@ def require_p4p() -> None:
     """A PenstockError where it is not installed."""
     if importlib.util.find_spec("p4p") is None:
         raise PenstockError(
-            "the Python package p4p is not installed, and pvAccess needs it", "pip install 'penstock[pva]'"
+            "the Python package p4p is not installed, which pvAccess requires", "pip install 'penstock[pva]'"
         )
 
 
@@ -40,7 +40,7 @@ def run_pva(
                 ended.append(event)
             on_event(event)
         code = source.wait()
-        # Its log has told what was wrong with series and frames.
+        # Its log has the problems of series and frames.
         source.require_success(code, (ExitCode.FINE, ExitCode.FAILED) if source.failure is None else ())
     return ended
 
@@ -56,7 +56,7 @@ class Beside:
         self._recorder, self._on_log = recorder, on_log
         self._sources: list[Program] = []
         self._running = 0
-        self._told = False
+        self._reported = False
         self._stack = contextlib.ExitStack()
 
     def start(self, plans: Sequence[PvaPlan]) -> None:
@@ -73,9 +73,9 @@ class Beside:
             return
         for source in self._sources:
             source.signal(number)
-        if not self._running or self._told:
+        if not self._running or self._reported:
             self._recorder.signal(number)
-        self._told = True
+        self._reported = True
 
     def events(self) -> Iterator[Event]:
         """Of all, until the recorder has ended."""

@@ -31,7 +31,7 @@ def mpi_of(mpi_io: MpiIo) -> Mpi:
 
 @dataclass(frozen=True)
 class Ranks:
-    """So many processes of one MPI, on this machine or on those of the job that this one is part of."""
+    """Processes of one MPI, on this machine or on those of the job that this one is part of."""
 
     count: int
     mpi: Mpi = "openmpi"

@@ -47,7 +47,7 @@ class Recording:
         ]
         found += [_refusal(series) for series in self.refusals]
         more = self.refused - len(self.refusals)
-        found += [f"{more} more were refused"] if more > 0 else []
+        found += [f"{more} more were rejected"] if more > 0 else []
         return found + self.source_problems
 
     @property
@@ -110,7 +110,7 @@ def record(
         died = listened and stopped is None
         recorder.require_success(
             code,
-            # The series tell it better than an exit code.
+            # The series describe it better than an exit code.
             allowed=(ExitCode.FINE, ExitCode.FAILED)
             if stopped and (recording.failed or stopped.all_messages_refused)
             else (ExitCode.FINE,),
@@ -124,7 +124,7 @@ def record(
 def _refusal(series: SeriesRefused) -> str:
     if series.message.startswith(f"series {series.series_unique_id} "):
         return series.message
-    return f"{series.series_unique_id} was refused: {series.message}"
+    return f"{series.series_unique_id} was rejected: {series.message}"
 
 
 def _options(plan: RecorderPlan) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ def how_to_recover(plan: RecorderPlan, files: list[str]) -> str:
     if files:
         commands = ", ".join(f"`penstock recover {shlex.quote(file)}`" for file in files[:_FILES_NAMED])
         commands += ", …" if len(files) > _FILES_NAMED else ""
-        return f"Complete what it left with {commands}"
+        return f"Complete its files with {commands}"
     pattern = re.sub(r"\{[a-z_]+\}", "*", plan.file_name)
     return f"If it left files ({plan.folder}/{pattern}), complete each with `penstock recover FILE`"
 
@@ -175,5 +175,5 @@ def placement_of(plan: RecorderPlan) -> Placement:
         found = [event for event in recorder.events() if isinstance(event, Placement)]
         recorder.require_success(recorder.wait())
     if not found:
-        raise PenstockError("penstock-recorder has shown no placement", "build the programs again")
+        raise PenstockError("penstock-recorder reported no placement", "build the programs again")
     return found[0]

@@ -47,7 +47,7 @@ def check_encoding(encoding: SentEncoding, target: Target) -> None:
     """Refuses what Stream V2 cannot say. A UsageError."""
     if encoding == "zstd" and not isinstance(target, FilesTarget):
         raise UsageError(
-            "--encoding: Stream V2 has no name for zstd",
+            "--encoding zstd is not defined in Stream V2",
             "choose none, bslz4, bszstd or lz4, or send to files:FOLDER",
         )
 
@@ -55,23 +55,21 @@ def check_encoding(encoding: SentEncoding, target: Target) -> None:
 def encoding_note(encoding: SentEncoding, target: Target) -> str:
     """What a user of other clients than Penstock's should know; "" otherwise."""
     if encoding == "bszstd" and isinstance(target, ZmqTarget):
-        return "note: DECTRIS' clients of Stream V2 do not read bszstd; for them choose none, bslz4 or lz4"
+        return "note: DECTRIS' clients of Stream V2 do not read bszstd; use none, bslz4 or lz4 for them"
     return ""
 
 
 def check_faults(faults: FaultsPlan | None, elements: tuple[int, int] | None, target: Target) -> None:
-    """Refuses faults of what is not there."""
+    """Refuses faults of what does not exist."""
     if faults is None:
         return
     if isinstance(target, FilesTarget):
-        raise UsageError(
-            "--fault: there are no faults for files", "use --to tcp://HOST:PORT or zmq://HOST:PORT"
-        )
+        raise UsageError("--fault does not support files", "use --to tcp://HOST:PORT or zmq://HOST:PORT")
     count = 1 if elements is None else elements[0] * elements[1]
     for rule in faults.rules:
         if rule.element is not None and rule.element >= count:
             raise UsageError(
-                f"--fault: element {rule.element} of {count}", "elements (--elements) are counted from 0"
+                f"--fault: element {rule.element} of {count}", "elements (--elements) count from 0"
             )
 
 
@@ -89,24 +87,25 @@ def parse_elements(text: str, detector: Detector, target: Target) -> tuple[int, 
         return None
     if isinstance(target, FilesTarget):
         raise UsageError(
-            "--elements: elements are streams, and files have whole frames",
+            "--elements does not support files",
             "use --to tcp://HOST:PORT or zmq://HOST:PORT",
         )
     if isinstance(target, TcpTarget) and len(target.addresses) > rows * columns:
         raise UsageError(
             f"--elements: {rows * columns} elements, and {len(target.addresses)} receivers in --to",
-            "name no more receivers than there are elements",
+            "name at most as many receivers as elements",
         )
     if detector.rows % rows or detector.columns % columns:
         raise UsageError(
-            f"--elements: {detector.rows} x {detector.columns} pixels do not make {text} equal elements",
+            f"--elements: {detector.rows} x {detector.columns} pixels cannot be divided into {text} equal"
+            f" elements",
             f"choose numbers that divide {detector.rows} and {detector.columns}",
         )
     return rows, columns
 
 
 def with_endpoints(target: Target, elements: tuple[int, int] | None) -> Target:
-    """Over ZeroMQ each element binds an endpoint: one each is named, or the first of so many ports."""
+    """Over ZeroMQ each element binds an endpoint: either all are named, or the first of consecutive ports."""
     if not isinstance(target, ZmqTarget):
         return target
     count = 1 if elements is None else elements[0] * elements[1]
@@ -115,12 +114,12 @@ def with_endpoints(target: Target, elements: tuple[int, int] | None) -> Target:
     if elements is None:
         raise UsageError(
             f"--to: {len(target.endpoints)} ZeroMQ endpoints, and one stream",
-            "name one, or cut frames into as many elements with --elements",
+            "name one, or split frames into as many elements with --elements",
         )
     if target.more:
         raise UsageError(
-            f"--to: {len(target.endpoints)} ZeroMQ endpoints for {count} elements, of which each binds one",
-            "name as many, or the first of so many ports, as zmq://127.0.0.1:31001",
+            f"--to: {len(target.endpoints)} ZeroMQ endpoints for {count} elements, which require one each",
+            "name as many, or the first of consecutive ports, such as zmq://127.0.0.1:31001",
         )
     host, port = target.endpoint.rsplit(":", 1)
     first = int(port)
@@ -134,14 +133,14 @@ def with_endpoints(target: Target, elements: tuple[int, int] | None) -> Target:
 
 
 def check_telling(
-    told: bool, target: Target, elements: tuple[int, int] | None, gap: tuple[int, int] | None
+    reported: bool, target: Target, elements: tuple[int, int] | None, gap: tuple[int, int] | None
 ) -> None:
-    """Refuses elements that nobody could tell apart. A UsageError."""
-    if told:
+    """Raises UsageError if elements could not be distinguished."""
+    if reported:
         return
     if elements is None:
         raise UsageError(
-            "--no-announce-elements: there is one element", "say how many with --elements, as 2x4"
+            "--no-announce-elements requires several elements", "give their grid with --elements, such as 2x4"
         )
     if not isinstance(target, ZmqTarget):
         raise UsageError(
@@ -150,7 +149,7 @@ def check_telling(
         )
     if gap is not None:
         raise UsageError(
-            "--element-gap: start messages tell it, and with --no-announce-elements they do not",
+            "--element-gap excludes --no-announce-elements, because start messages carry it",
             "leave it out, and give each source of the recorder's configuration a `gap` in its `element`",
         )
 
@@ -162,15 +161,18 @@ def parse_element_gap(text: str, elements: tuple[int, int] | None) -> tuple[int,
     found = re.fullmatch(r"([0-9]{1,5}),([0-9]{1,5})", text)
     if found is None or max(int(found[1]), int(found[2])) > GAP_PIXELS_MAX:
         raise UsageError(
-            f'--element-gap: "{text}" is no gap', f"ROWS,COLUMNS in pixels, up to {GAP_PIXELS_MAX}, as 8,36"
+            f'--element-gap: "{text}" is not a gap',
+            f"ROWS,COLUMNS in pixels, up to {GAP_PIXELS_MAX}, as 8,36",
         )
     if elements is None:
-        raise UsageError("--element-gap: there is one element", "say how many with --elements, as 2x4")
+        raise UsageError(
+            "--element-gap requires several elements", "give their grid with --elements, such as 2x4"
+        )
     return int(found[1]), int(found[2])
 
 
 def parse_rate(text: str, detector: Detector) -> float:
-    """Frames a second of "25", "max" (0: as fast as it goes) or "" (the detector's own)."""
+    """Frames a second of "25", "max" (0: unpaced) or "" (the detector's own)."""
     if text == "max":
         return 0.0
     if not text:
@@ -181,7 +183,7 @@ def parse_rate(text: str, detector: Detector) -> float:
         rate = math.nan
     if not 0 < rate <= 1e7:
         raise UsageError(
-            f'the rate "{text}" is not possible', "a number of frames a second up to 10 million, or max"
+            f'--rate "{text}" is not a frame rate', "give a frame rate in Hz of at most 10 million, or max"
         )
     return rate
 
@@ -192,7 +194,7 @@ def parse_target(text: str, token: str | None) -> Target:
         return _files_target(text)
     match = re.fullmatch(r"(tcp|zmq)://(?P<address>[^/?#]+)/?", text)
     if match is None:
-        raise UsageError(f'"{text}" is no target', _TARGET_HELP)
+        raise UsageError(f'--to "{text}" is not a receiver', _TARGET_HELP)
     try:
         if match[1] == "tcp":
             return _tcp_target(match["address"].split(","), token)
@@ -218,13 +220,13 @@ def _files_target(text: str) -> FilesTarget:
     options = parse_qs(parts.query, keep_blank_values=True)
     folder = text.removeprefix("files:").partition("?")[0]
     if not folder:
-        raise UsageError(f'"{text}" names no folder', _TARGET_HELP)
+        raise UsageError(f'--to "{text}" has no folder', _TARGET_HELP)
     unknown = set(options) - {"format", "rename"}
     kind = options.get("format", ["cbf"])[-1]
     rename = options.get("rename", ["true"])[-1]
     if unknown or kind not in _FORMATS or rename not in ("true", "false"):
         raise UsageError(
-            f'"{text}" is not understood', f"format is {', '.join(_FORMATS)}; rename is true or false"
+            f'"{text}" cannot be read', f"format is {', '.join(_FORMATS)}; rename is true or false"
         )
     return FilesTarget.model_validate(
         {"folder": str(Path(folder).absolute()), "format": kind, "rename": rename == "true"}
@@ -247,7 +249,7 @@ def detector_plan(
 
 
 def new_series_name(detector: Detector) -> str:
-    """A name that no other series has, and that tells what it is."""
+    """Returns a unique, descriptive name of a series."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", detector.name).strip("-").lower()
     return f"{name}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:6]}"
 
@@ -273,7 +275,7 @@ def simulate(
         program.require_success(code)
     if end is None:
         raise PenstockError(
-            "penstock-detector ended without telling how many frames it sent", "see its log above"
+            "penstock-detector exited without reporting how many frames it sent", "see its log above"
         )
     return end
 
@@ -283,14 +285,15 @@ def _target_remedy(plan: DetectorPlan, problem: str) -> str:
     match plan.to:
         case TcpTarget() if "connect to" in problem:
             return (
-                f"is a recorder listening on {', '.join(plan.to.addresses)}? Start one with `penstock record`"
+                f"check that a recorder listens on {', '.join(plan.to.addresses)}, or start one with"
+                f" `penstock record`"
             )
         case ZmqTarget() if "no receiver" in problem:
-            where = f"does a recorder pull from {', '.join(plan.to.endpoints)}?"
+            where = f"check that a recorder pulls from {', '.join(plan.to.endpoints)}."
             if not plan.elements_told:
                 return f"{where} Its configuration needs a source with an `element` for each"
             command = "penstock record " + " ".join(f"--zmq {each}" for each in plan.to.endpoints)
             return f"{where} Start one with `{command}`"
         case FilesTarget():
-            return f"is there space in {plan.to.folder}, and may it be written?"
+            return f"check the free space and the permissions of {plan.to.folder}"
     return ""

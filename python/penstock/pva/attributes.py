@@ -15,7 +15,7 @@ _EPICS_EPOCH_S = 631_152_000
 
 
 def attributes_of(value: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """By name, and those that are left out, with the reason. What has no value is not there."""
+    """By name, and those that are left out, with the reason. What has no value does not exist."""
     found: dict[str, Any] = {}
     left_out: list[str] = []
     entries = value.get("attribute") or []
@@ -46,7 +46,11 @@ def _problem(name: str, content: Any) -> str:
     size = (
         content.nbytes if isinstance(content, np.ndarray) else len(content) if isinstance(content, str) else 0
     )
-    return f"a value of {size} bytes; at most {_VALUE_BYTES_MAX} are kept" if size > _VALUE_BYTES_MAX else ""
+    return (
+        f"a value of {size} bytes, which exceeds the maximum of {_VALUE_BYTES_MAX}"
+        if size > _VALUE_BYTES_MAX
+        else ""
+    )
 
 
 def _content(value: Any) -> Any:
@@ -71,7 +75,7 @@ def time_stamps_of(value: Any) -> dict[str, int | float]:
 
 
 def _stamp(stamp: Any) -> tuple[int, int]:
-    """Seconds since 1990 and nanoseconds; 0 where nothing is told."""
+    """Returns seconds since 1990 and nanoseconds; 0 if not sent."""
     if stamp is None:
         return 0, 0
     seconds, nanoseconds = int(stamp.get("secondsPastEpoch", 0)), int(stamp.get("nanoseconds", 0))

@@ -1,6 +1,6 @@
 """Compressed NTNDArrays: most go on with the header that HDF5's filter wants, the others are expanded.
 
-What ADCore's NDPluginCodec makes is told in its documentation; the layouts of the filters' chunks are told in
+ADCore's documentation describes the output of NDPluginCodec; the layouts of the filters' chunks are in
 docs/reference/stream-v2.md.
 """
 
@@ -59,7 +59,7 @@ def _lz4(payload: Payload, raw_bytes: int) -> Compressed:
         raise BadFrameError("uncompressedSize", raw_bytes, f"LZ4 has at most {_LZ4_BYTES_MAX} bytes")
     if len(payload) == raw_bytes:
         raise BadFrameError(
-            "compressedSize", raw_bytes, "of an LZ4 block that is as long as what is in it HDF5 has no form"
+            "compressedSize", raw_bytes, "HDF5 cannot store an LZ4 block that is as long as its contents"
         )
     head = struct.pack(">QII", raw_bytes, raw_bytes, len(payload))
     return Compressed(b"".join((head, payload)), "lz4")
@@ -75,14 +75,12 @@ def _zlib(payload: Payload, dtype: Dtype, shape: tuple[int, ...]) -> Array:
     try:
         raw = expander.decompress(payload, raw_bytes + 1)
     except zlib.error as problem:
-        raise BadFrameError(
-            "value", f"{len(payload)} bytes", f"they are no zlib stream: {problem}"
-        ) from problem
+        raise BadFrameError("value", f"{len(payload)} bytes", f"not a zlib stream: {problem}") from problem
     if len(raw) == raw_bytes and not expander.eof:  # the checksum is behind the last byte
         with contextlib.suppress(zlib.error):
             expander.decompress(expander.unconsumed_tail, 1)
     if len(raw) == raw_bytes and (not expander.eof or expander.unused_data):
-        what = "there are bytes behind it" if expander.eof else "its end, with the checksum, is not there"
+        what = "there are bytes after it" if expander.eof else "its end, with the checksum, is missing"
         raise BadFrameError("value", f"{len(payload)} bytes", f"a zlib stream: {what}")
     return _array(raw, dtype, shape)
 
@@ -97,7 +95,7 @@ def _blosc(payload: Payload, dtype: Dtype, shape: tuple[int, ...]) -> Array:
         raise BadFrameError(
             "value",
             f"a blosc buffer of {size} bytes for {claimed}",
-            f"it has {len(payload)} bytes, and the dimensions make {raw_bytes}",
+            f"it has {len(payload)} bytes, but the dimensions require {raw_bytes}",
         )
     try:
         with h5py.File("blosc", "w", driver="core", backing_store=False) as file:
@@ -107,7 +105,7 @@ def _blosc(payload: Payload, dtype: Dtype, shape: tuple[int, ...]) -> Array:
             dataset.id.write_direct_chunk((0,), bytes(payload))
             raw = dataset[...].tobytes()
     except (OSError, ValueError) as problem:
-        raise BadFrameError("value", f"{size} bytes", f"blosc cannot expand them: {problem}") from problem
+        raise BadFrameError("value", f"{size} bytes", f"blosc cannot decompress it: {problem}") from problem
     return _array(raw, dtype, shape)
 
 
@@ -118,17 +116,17 @@ def _jpeg(payload: Payload, dtype: Dtype, shape: tuple[int, ...]) -> Array:
         with Pictures.open(io.BytesIO(payload), formats=["JPEG"]) as picture:
             found = (picture.height, picture.width, *([3] if picture.mode == "RGB" else []))
             if found != shape or picture.mode not in ("L", "RGB"):
-                raise BadFrameError("value", f"a JPEG of {found}", f"the dimensions make {shape}")
+                raise BadFrameError("value", f"a JPEG of {found}", f"the dimensions require {shape}")
             return np.asarray(picture)
     except (OSError, ValueError, Pictures.DecompressionBombError) as problem:
-        raise BadFrameError("value", f"{len(payload)} bytes", f"they are no JPEG: {problem}") from problem
+        raise BadFrameError("value", f"{len(payload)} bytes", f"not a JPEG: {problem}") from problem
 
 
 def _array(raw: bytes, dtype: Dtype, shape: tuple[int, ...]) -> Array:
     raw_bytes = math.prod(shape) * dtype.itemsize
     if len(raw) != raw_bytes:
         more = "more" if len(raw) > raw_bytes else str(len(raw))
-        raise BadFrameError("value", f"{more} bytes, expanded", f"the dimensions make {raw_bytes}")
+        raise BadFrameError("value", f"{more} bytes, expanded", f"the dimensions require {raw_bytes}")
     return np.frombuffer(raw, dtype).reshape(shape)
 
 

@@ -23,7 +23,7 @@ from penstock.pva.errors import BadFrameError
 # codec.parameters: pvData's ScalarType of the pixels, as released versions of ADCore write it …
 _SCALAR_TYPES = ("bool", "int8", "int16", "int32", "int64",
                  "uint8", "uint16", "uint32", "uint64", "float32", "float64")  # fmt: skip
-# … and NDDataType_t, as its converter for PVXS writes it. The size of an element tells them apart, but for 1.
+# … and NDDataType_t, as its converter for PVXS writes it. The size of an element distinguishes them, but 1.
 _ND_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64")
 _RGB1, _RGB3 = 2, 4
 # Where the colours are in a shape [slowest … fastest].
@@ -63,7 +63,7 @@ class Frame:
 
     @property
     def stamp(self) -> Hashable:
-        """Tells a frame that comes once more from another one of its number; None where no time is told.
+        """Returns the time that identifies a repeated frame among those of its number; None without a time.
 
         The first choice is EPICS's own time: the detector's may count from the beginning of each series.
         """
@@ -71,7 +71,7 @@ class Frame:
         return epics if any(epics) else self.time_stamps["NDArrayTimeStamp"] or None
 
     def geometry(self) -> list[dict[str, int | bool]]:
-        """The dimensions as the detector tells them: x first."""
+        """Returns the dimensions as the detector sends them: x first."""
         return [dict(zip(_DIMENSION_FIELDS, each, strict=True)) for each in self.dimensions]
 
 
@@ -84,9 +84,9 @@ def unique_id_of(value: Any) -> int:
     """From 0."""
     found = value.get("uniqueId")
     if not isinstance(found, int) or isinstance(found, bool):
-        raise BadFrameError("uniqueId", found, "a whole number is expected")
+        raise BadFrameError("uniqueId", found, "expected a whole number")
     if found < 0:
-        raise BadFrameError("uniqueId", found, "frames are counted from 0")
+        raise BadFrameError("uniqueId", found, "frames count from 0")
     return found
 
 
@@ -102,7 +102,7 @@ def read_frame(value: Any, frame_bytes_max: int) -> Frame:
         problem.unique_id = unique_id
         raise
     except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as problem:
-        # Text that is no UTF-8, a structure of somebody else's making: it comes out of p4p.
+        # Text that is not UTF-8, or an unknown structure, raised by p4p.
         raise BadFrameError("value", type(problem).__name__, str(problem), unique_id) from problem
 
 
@@ -110,7 +110,7 @@ def _read(value: Any, unique_id: int, frame_bytes_max: int) -> Frame:
     codec = _codec_name(value)
     pixels = value.get("value")
     if not isinstance(pixels, np.ndarray) or pixels.ndim != 1:
-        raise BadFrameError("value", pixels, "an array of numbers is expected")
+        raise BadFrameError("value", pixels, "expected an array of numbers")
     if pixels.dtype == np.bool_:
         pixels = pixels.view(np.uint8)
     dimensions = _dimensions(value)
@@ -119,7 +119,7 @@ def _read(value: Any, unique_id: int, frame_bytes_max: int) -> Frame:
     raw_bytes = math.prod(shape) * dtype.itemsize
     if raw_bytes > frame_bytes_max:
         raise BadFrameError(
-            "dimension", list(reversed(shape)), f"{raw_bytes} bytes; at most {frame_bytes_max} are taken"
+            "dimension", list(reversed(shape)), f"{raw_bytes} bytes; the maximum is {frame_bytes_max}"
         )
     attributes, left_out = attributes_of(value)
     colour_mode = attributes.get("ColorMode")
@@ -130,7 +130,7 @@ def _read(value: Any, unique_id: int, frame_bytes_max: int) -> Frame:
             raise BadFrameError(
                 "ColorMode",
                 colour_mode,
-                f"compressed ({codec}) the colours of a pixel cannot be taken apart; set RGB3, or no codec",
+                f"compressed ({codec}) the colours of a pixel cannot be separated; use RGB3, or no codec",
             )
         image = image_of(codec, _payload(value, pixels), dtype, shape)
     else:
@@ -156,19 +156,19 @@ def _codec_name(value: Any) -> str:
     codec = value.get("codec")
     name = codec.get("name", "") if codec is not None and hasattr(codec, "get") else ""
     if not isinstance(name, str):
-        raise BadFrameError("codec.name", name, "a text is expected")
+        raise BadFrameError("codec.name", name, "expected text")
     return name
 
 
 def _dimensions(value: Any) -> tuple[tuple[int, int, int, int, bool], ...]:
     found = value.get("dimension") or []
     if not 1 <= len(found) <= 3:
-        raise BadFrameError("dimension", f"{len(found)} entries", "frames of 1 to 3 dimensions are recorded")
+        raise BadFrameError("dimension", f"{len(found)} entries", "expected 1 to 3 dimensions")
     entries = []
     for place, each in enumerate(found):
         size = each.get("size")
         if not isinstance(size, int) or not 1 <= size < 2**31:
-            raise BadFrameError(f"dimension[{place}].size", size, "a number from 1 is expected")
+            raise BadFrameError(f"dimension[{place}].size", size, "expected a number of at least 1")
         entries.append(
             (
                 size,
@@ -191,7 +191,7 @@ def _dtype_of(value: Any, pixels: np.ndarray[Any, Any], codec: str, elements: in
         size = value.get("uncompressedSize")
         if size and size != elements * dtype.itemsize:
             raise BadFrameError(
-                "uncompressedSize", size, f"the dimensions make {elements} elements of {dtype.name}"
+                "uncompressedSize", size, f"the dimensions require {elements} elements of {dtype.name}"
             )
     if dtype.name not in TYPED_ARRAY:
         raise BadFrameError("value", dtype.name, f"one of {', '.join(TYPED_ARRAY)} is expected")
@@ -204,7 +204,7 @@ def _compressed_dtype(value: Any, pixels: np.ndarray[Any, Any], elements: int) -
         return same
     number = value.codec.get("parameters")
     if not isinstance(number, int) or isinstance(number, bool):
-        raise BadFrameError("codec.parameters", number, "the number of a type is expected")
+        raise BadFrameError("codec.parameters", number, "expected the number of a type")
     size = value.get("uncompressedSize") or 0
     found: list[Dtype] = [
         np.dtype(names[number])
@@ -213,7 +213,7 @@ def _compressed_dtype(value: Any, pixels: np.ndarray[Any, Any], elements: int) -
     ]
     fitting = [dtype for dtype in found if dtype.itemsize * elements == size]
     if not found:
-        raise BadFrameError("codec.parameters", number, "no type has this number")
+        raise BadFrameError("codec.parameters", number, "this type is unknown")
     chosen: Dtype = (fitting or found)[0]
     return chosen
 

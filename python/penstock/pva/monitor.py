@@ -18,7 +18,7 @@ _SEARCH_S = 1.0
 class Monitor:
     """Updates in the order in which they came. Use as a context manager; next() is for one thread.
 
-    Where to look for servers is told by EPICS's own variables (EPICS_PVA_ADDR_LIST, …). pvAccess holds
+    EPICS's own variables configure the search for servers (EPICS_PVA_ADDR_LIST, …). pvAccess holds
     `queue_frames` updates, and beyond them replaces the newest: what is lost is seen by its uniqueId alone.
     Behind it `inbox_bytes` are taken over: the size of frames bounds what may wait, not their number.
     """
@@ -63,7 +63,7 @@ class Monitor:
     def next(self, timeout_s: float) -> Any | None:
         """The next update, a `p4p.Value`; None where none came in time, or the connection came or went.
 
-        Raises a PenstockError where the channel is no NTNDArray.
+        Raises PenstockError if the channel is not an NTNDArray.
         """
         if not self._inbox:
             if self._more:
@@ -99,7 +99,7 @@ class Monitor:
                 self.disconnected_since = time.monotonic()
         else:
             raise PenstockError(
-                f"the channel {self._channel} cannot be watched: {update}", "its server's log may tell why"
+                f"the channel {self._channel} cannot be monitored: {update}", "see the log of its server"
             )
 
     def _check_type(self, update: Any) -> None:

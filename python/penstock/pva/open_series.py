@@ -18,7 +18,7 @@ from penstock.pva.order import Order
 _SEND_LOOK_S = 0.5
 # Of one series; the counts have all.
 _NOTES_MAX = 20
-# With which the recorder answers a frame that is no image (docs/reference/tcp.md).
+# With which the recorder answers a frame that is not an image (docs/reference/tcp.md).
 _CODES_OF_DAMAGE = ("malformed", "truncated", "too_large", "unsupported", "mismatch", "corrupt")
 
 
@@ -35,7 +35,7 @@ class Counts:
     """Of one series."""
 
     received: int = 0
-    damaged: int = 0  # frames that are no images, in the source's eyes or in the recorder's
+    damaged: int = 0  # frames that are not images, according to the source or the recorder
     refused: int = 0  # others that the recorder would not have
     repeated: int = 0
     late: int = 0
@@ -56,7 +56,7 @@ class OpenSeries:
         self.problems: list[str] = []
         self._refusals_seen = 0
         start, self.start_problems = start_of(plan.start, first)
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self.series = Series(
             plan.to,
             dtype=first.dtype,
@@ -77,7 +77,7 @@ class OpenSeries:
         return self.series.name
 
     def send(self, frame: Frame, give_up: Callable[[], bool]) -> None:
-        """Waits for room. A BadFrameError tells that the recorder's client will not have the frame."""
+        """Waits for room in the window. Raises BadFrameError if the recorder's client rejects the frame."""
         for text in frame.left_out:
             self._note(f"attribute {text}; it is left out")
         number = frame.unique_id - self.first_unique_id
@@ -94,7 +94,7 @@ class OpenSeries:
                     raise BadFrameError(
                         "uniqueId", frame.unique_id, str(problem), frame.unique_id
                     ) from problem
-                self._note(f"frame {number} goes without its attributes: {problem}")
+                self._note(f"frame {number} is recorded without its attributes: {problem}")
                 metadata = frame.bare_metadata
 
     def send_damage(self, damage: Damage) -> None:
@@ -113,7 +113,7 @@ class OpenSeries:
             (
                 each.number + self.first_unique_id if each.number >= 0 else None,
                 each.code in _CODES_OF_DAMAGE,
-                f"the recorder refuses it: {each.text} ({each.code})",
+                f"the recorder rejects it: {each.text} ({each.code})",
             )
             for each in found
         ]
@@ -125,8 +125,8 @@ class OpenSeries:
 
     def _note(self, text: str) -> None:
         """Once each, and not without end."""
-        if text not in self._told and len(self._told) < _NOTES_MAX:
-            self._told.add(text)
+        if text not in self._reported and len(self._reported) < _NOTES_MAX:
+            self._reported.add(text)
             self.problems.append(text)
 
 
@@ -159,11 +159,9 @@ def start_of(fields: dict[str, Any], first: Frame) -> tuple[dict[str, Any], dict
 
 def _left_out(name: str, attribute: str, content: Any) -> str:
     what = (
-        "which the first frame does not have"
-        if content is None
-        else f"which is {content!r:.80} in the first frame"
+        "which the first frame lacks" if content is None else f"which is {content!r:.80} in the first frame"
     )
-    return f"start.{name} is to be the attribute {attribute!r}, {what}: the file goes without {name}"
+    return f"start.{name} is to be the attribute {attribute!r}, {what}: the file lacks {name}"
 
 
 def user_data_of(plan: PvaPlan, first: Frame, first_unique_id: int) -> dict[str, Any]:

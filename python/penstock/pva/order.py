@@ -24,7 +24,7 @@ class Seen:
     """The last uniqueIds with their frames' time stamps, whatever series they went to.
 
     A frame that comes once more has the number and the stamp of before; that of a counter that was reset has
-    another stamp. Where no stamp is told, or several frames have the same one, nobody can say.
+    another stamp. Without a time stamp, or if several frames have the same one, it is unknown.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Seen:
             del self._stamps[next(iter(self._stamps))]
 
     def is_again(self, unique_id: int, stamp: Hashable) -> bool | None:
-        """Whether this very frame was there; None: the stamps do not tell."""
+        """Returns whether this frame arrived before; None: unknown from the time stamps."""
         before = self._stamps.get(unique_id)
         if stamp is None or before is None or list(self._stamps.values()).count(stamp) > 1:
             return None
@@ -63,7 +63,7 @@ class Order(Generic[Item]):
         self.missed = 0
 
     def take(self, unique_id: int, item: Item, again: bool | None = None) -> Place:
-        """`again` is what Seen says; where it cannot tell, a frame with the last number is that frame."""
+        """`again` is the answer of Seen; if it is unknown, a frame with the last number is that frame."""
         is_old = unique_id < self._next or unique_id in self._held
         if is_old and unique_id in self._given_up:
             return Place.LATE

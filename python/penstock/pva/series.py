@@ -1,4 +1,4 @@
-"""Series after series: where one begins and ends, and what the recorder is told of it."""
+"""Series after series: start, end, and messages to the recorder."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class SeriesSender:
         self._closing: list[Future[None]] = []
         self.failures: list[str] = []
         self.damaged = 0
-        self._counting = threading.Lock()  # closers tell of frames as well
+        self._counting = threading.Lock()  # closers count frames as well
         self._last_unique_id: int | None = None
         self._seen = Seen()
-        self._told: set[str] = set()  # fields of the start message: the next series lacks them too
+        self._reported: set[str] = set()  # fields of the start message: the next series lacks them too
 
     @property
     def is_done(self) -> bool:
@@ -86,15 +86,15 @@ class SeriesSender:
     def _tell_damage(self, series: OpenSeries | None, unique_id: int | None, text: str) -> None:
         with self._counting:
             self.damaged += 1
-            is_told = self.damaged <= _PROBLEMS_TOLD
+            is_reported = self.damaged <= _PROBLEMS_TOLD
         if series is not None:
             series.counts.damaged += 1
-            is_told = is_told or series.counts.damaged == 1
-        if is_told:
+            is_reported = is_reported or series.counts.damaged == 1
+        if is_reported:
             self._report(FrameProblem(event="frame_problem", unique_id=unique_id, damaged=True, message=text))
 
     def _tell_refusals(self, series: OpenSeries) -> None:
-        """What the recorder would not have, as soon as it says so. What is no image is damaged for both."""
+        """Counts a rejection of the recorder. Both sides count a message that is not an image as damaged."""
         for unique_id, damaged, text in series.new_refusals():
             if damaged:
                 self._tell_damage(series, unique_id, text)
@@ -113,7 +113,7 @@ class SeriesSender:
         if disconnected_s is not None and disconnected_s > self._plan.reconnect_s:
             self.end(f"the channel was disconnected for {self._plan.reconnect_s:g} s")
         elif disconnected_s is None and 0 < self._plan.idle_end_s < idle_s:
-            self.end(f"no frame came for {self._plan.idle_end_s:g} s")
+            self.end(f"no frame for {self._plan.idle_end_s:g} s")
         elif self._open is not None:
             self._polled(self._open)
             self._tell_refusals(series)
@@ -144,7 +144,7 @@ class SeriesSender:
             self._hand_over(series, why)
 
     def finish(self, why: str) -> bool:
-        """Ends all; waits until the recorder has closed the files, or there is no time for that."""
+        """Ends all series; waits until the recorder has closed the files, or time is up."""
         self.end(why)
         while self._closing and not self._is_over():
             self._closing = list(wait(self._closing, timeout=_SEND_LOOK_S).not_done)
@@ -187,7 +187,7 @@ class SeriesSender:
             return frame.unique_id
         if frames == 0:
             return stated
-        # A counter that goes on: series of so many frames have gone by.
+        # A continuous counter: this many frames belong to earlier series.
         return frame.unique_id - (frame.unique_id - stated) % frames
 
     def _begin(self, frame: Frame, first: int) -> OpenSeries:
@@ -198,20 +198,18 @@ class SeriesSender:
         except RefusedError as problem:
             # Somebody else's file has the name, say. Frames come all the same.
             other = f"{name}-{_now()}"
-            self._tell(f"{problem}; trying it as {other}")
+            self._notify(f"{problem}; trying it as {other}")
             try:
                 series = OpenSeries(self._plan, frame, first, other)
             except ClientError as again:
-                raise PenstockError(str(again), "what the recorder says tells what to change") from again
+                raise PenstockError(str(again), "the recorder's message gives the reason") from again
         except ClientError as problem:
-            raise PenstockError(
-                str(problem), "is a recorder there, and does it listen at this address?"
-            ) from problem
+            raise PenstockError(str(problem), "check that a recorder listens at this address") from problem
         self._begun += 1
         for field, text in series.start_problems.items():
-            if field not in self._told:
-                self._told.add(field)
-                self._tell(text)
+            if field not in self._reported:
+                self._reported.add(field)
+                self._notify(text)
         self._tell_gap(first)
         return series
 
@@ -227,12 +225,12 @@ class SeriesSender:
         """Frames that were lost between two series are missing in neither of them."""
         last = self._last_unique_id
         if last is not None and 1 < first - last <= self._plan.gap_frames_max:
-            self._tell(
-                f"between the series {first - last - 1} frames did not come: uniqueId went from {last}"
+            self._notify(
+                f"between the series {first - last - 1} frames are missing: uniqueId changed from {last}"
                 f" to {first}"
             )
 
-    def _tell(self, text: str) -> None:
+    def _notify(self, text: str) -> None:
         self._report(FrameProblem(event="frame_problem", unique_id=None, message=text))
 
     def _name(self, frame: Frame) -> str:
@@ -256,17 +254,17 @@ class SeriesSender:
             if 0 < self._plan.frames <= over:
                 # Those that were announced have gone by: it is one of the next as many.
                 if self._open is series:
-                    self._hand_over(series, "all its frames have come")
+                    self._hand_over(series, "all its frames have arrived")
                 if isinstance(frame, Damage):
                     continue  # which begins none
                 self._place(frame, again=False, first=frame.unique_id - over % self._plan.frames)
             elif self._open is series:
                 self._send(series, frame)
         for text in series.problems:
-            self._tell(text)
+            self._notify(text)
         series.problems.clear()
         if self._open is series and series.order.is_complete:
-            self._hand_over(series, "all its frames have come")
+            self._hand_over(series, "all its frames have arrived")
         elif self._open is not series:
             self._send_ready(all_of_them=all_of_them)
 
@@ -279,7 +277,7 @@ class SeriesSender:
         except SeriesProblemError as problem:
             self._lost(series, problem)
         except ClientError as problem:
-            raise PenstockError(str(problem), "is the recorder still there?") from problem
+            raise PenstockError(str(problem), "check that the recorder is running") from problem
 
     def _send_frame(self, series: OpenSeries, frame: Frame) -> None:
         try:
@@ -298,7 +296,7 @@ class SeriesSender:
         except SeriesProblemError as problem:
             self._lost(series, problem)
         except ClientError as problem:
-            raise PenstockError(str(problem), "is the recorder still there?") from problem
+            raise PenstockError(str(problem), "check that the recorder is running") from problem
 
     def _lost(self, series: OpenSeries, problem: ClientError) -> None:
         """The recorder has closed it."""
@@ -310,7 +308,7 @@ class SeriesSender:
         try:
             series.series.close()
         except FramesRefusedError:
-            pass  # they are told one by one
+            pass  # they are reported one by one
         except ClientError as error:
             problem = str(error)
         self._ended(series, why, problem)
@@ -320,7 +318,7 @@ class SeriesSender:
         counts = series.counts
         counts.refused += series.refusals_untold
         if problem is None and counts.refused:
-            problem = f"the recorder refused {counted(counts.refused, 'frame')}"
+            problem = f"the recorder rejected {counted(counts.refused, 'frame')}"
         if problem is not None:
             self.failures.append(f"{series.name}: {problem}")
         self._report(
@@ -344,7 +342,7 @@ class SeriesSender:
 
 
 def _damaged_words(count: int) -> str:
-    return f"{count} frames are damaged" if count > 1 else "1 frame is damaged"
+    return f"{count} corrupt frames" if count > 1 else "1 corrupt frame"
 
 
 def _now() -> str:
@@ -356,4 +354,4 @@ def _difference(series: OpenSeries, frame: Frame, plan: PvaPlan) -> str:
     for name, before, after in zip(names, series.kind, frame.kind, strict=True):
         if before != after:
             return f"{name} went from {before or 'none'} to {after or 'none'}"
-    return f"{plan.name_attribute} went from {series.tag} to {tag_of(plan, frame)}"
+    return f"{plan.name_attribute} changed from {series.tag} to {tag_of(plan, frame)}"

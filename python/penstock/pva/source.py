@@ -1,4 +1,4 @@
-"""The pvAccess source: from the channel to the recorder, until it is told to stop."""
+"""The pvAccess source: from the channel to the recorder, until it is stopped by SIGTERM."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def run_source(
     """
     lock = threading.Lock()
 
-    def tell(event: Event) -> None:
+    def notify(event: Event) -> None:
         with lock:
             report(event)
 
-    sender = SeriesSender(plan, tell, stop_at_once.is_set)
+    sender = SeriesSender(plan, notify, stop_at_once.is_set)
     try:
         with Monitor(
             plan.channel,
@@ -41,9 +41,9 @@ def run_source(
             queue_frames=plan.queue_frames,
             inbox_bytes=plan.buffer_bytes // _INBOX_SHARE,
         ) as monitor:
-            _Loop(plan, sender, monitor, tell).run(stop, stop_at_once)
+            _Loop(plan, sender, monitor, notify).run(stop, stop_at_once)
         if not sender.finish("the source was stopped"):
-            sender.failures.append("it was told to stop at once, before all files were closed")
+            sender.failures.append("it was stopped before all files were closed")
     finally:
         sender.abandon()
     return sender.failures
@@ -51,9 +51,9 @@ def run_source(
 
 class _Loop:
     def __init__(
-        self, plan: PvaPlan, sender: SeriesSender, monitor: Monitor, tell: Callable[[Event], None]
+        self, plan: PvaPlan, sender: SeriesSender, monitor: Monitor, notify: Callable[[Event], None]
     ) -> None:
-        self._plan, self._sender, self._monitor, self._tell = plan, sender, monitor, tell
+        self._plan, self._sender, self._monitor, self._notify = plan, sender, monitor, notify
         self._connected = False
         self._is_first = False  # the next update is what the channel had when it was connected
         self._ticked = self._progressed = time.monotonic()
@@ -85,7 +85,7 @@ class _Loop:
         if connected != self._connected:
             self._connected = self._is_first = connected
             state: Any = "connected" if connected else "disconnected"
-            self._tell(PvaChannel(event="channel", channel=self._plan.channel, state=state))
+            self._notify(PvaChannel(event="channel", channel=self._plan.channel, state=state))
 
     def _take(self, update: Any) -> None:
         is_first, self._is_first = self._is_first, False

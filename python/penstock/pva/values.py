@@ -1,6 +1,6 @@
 """`python -m penstock.pva.values --plan -`: values of EPICS channels to a collector, until SIGINT or SIGTERM.
 
-Takes a plan (penstock.model.pva.ValuesPlan), and tells on standard error which channels come and go.
+Takes a plan (penstock.model.pva.ValuesPlan), and reports which channels connect and disconnect.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from penstock.pva.program import Stop, run_program, say
 _WAITING_MAX = 100_000  # updates, between pvAccess's threads and the connection
 _LOOK_S = 0.2
 _FLUSH_S = 1.0
-_SEARCH_S = 3.0  # until a channel that nobody has answered for is told of
+_SEARCH_S = 3.0  # until a channel without an answer is reported
 _AWAY = "is not connected"
-_IS_INVALID = "has the alarm INVALID: no frame gets its values"
+_IS_INVALID = "has the alarm INVALID: its values are not attached to frames"
 _SEVERITY_MAX = 255
 _NS_MAX = (1 << 63) - 1
 _IMAGE, _ENUMERATION = "epics:nt/NTNDArray:", "enum_t"
-_TAKEN = "numbers, texts, enumerations and arrays of numbers are taken"
+_TAKEN = "numbers, texts, enumerations and arrays of numbers are supported"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class _Severity:
 
     began_ns: int  # the time of the first value, whatever the order in which they come
     now: int = 0
-    is_told: bool = False
+    is_reported: bool = False
 
 
 class Source:
@@ -65,11 +65,11 @@ class Source:
         self._p4p: Any = importlib.import_module("p4p.client.thread")
         self._plan = plan
         self._updates: queue.Queue[Update] = queue.Queue(_WAITING_MAX)
-        self._told: dict[str, str] = {}  # by channel: what is wrong with it
+        self._reported: dict[str, str] = {}  # by channel: what is wrong with it
         self._sought = dict.fromkeys(plan.channels)  # that have not been there yet
         self._units: dict[str, str] = {}
         self._severities: dict[str, _Severity] = {}
-        self._lost = 0  # updates for which there was no room
+        self._lost = 0  # updates that did not fit into the queue
 
     def run(self, stop: threading.Event) -> list[str]:
         """What went wrong. A ClientError where the collector is lost, or has refused batches."""
@@ -87,14 +87,16 @@ class Source:
                 self._send_the_rest(values)
         finally:
             context.close()
-        return [f"{self._lost} updates came faster than they could be sent, and are lost"] * (self._lost > 0)
+        return [f"{self._lost} updates arrived faster than they could be sent, and are lost"] * (
+            self._lost > 0
+        )
 
     def _note(self, channel: str, update: Any) -> None:
         """On pvAccess's threads. What waits is small, whatever the channel shows."""
         if isinstance(update, self._p4p.Disconnected):
             found = Update(channel, problem=_AWAY)
         elif isinstance(update, Exception):
-            found = Update(channel, problem=f"is not to be had: {update}")
+            found = Update(channel, problem=f"is not available: {update}")
         else:
             found = update_of(channel, update)
         try:
@@ -104,7 +106,7 @@ class Source:
             if self._lost == 1:
                 say(
                     "warning",
-                    f"updates come faster than they can be sent; the first that is lost is of {channel}",
+                    f"updates arrive faster than they can be sent; the first lost one is of {channel}",
                 )
 
     def _send(self, values: Values, stop: threading.Event) -> None:
@@ -129,7 +131,7 @@ class Source:
 
     def _end_search(self) -> None:
         for channel in self._sought:
-            self._tell(channel, _AWAY)
+            self._notify(channel, _AWAY)
         self._sought = {}
 
     def _take(self, values: Values, update: Update) -> None:
@@ -147,7 +149,7 @@ class Source:
                 problem = _IS_INVALID if update.severity >= INVALID else ""
             except FrameError as error:
                 problem = f"has a value that cannot be sent: {error}"
-        self._tell(update.channel, problem)
+        self._notify(update.channel, problem)
 
     def _send_severity(self, values: Values, update: Update) -> None:
         """As a channel of its own, where it changes: most channels never have an alarm."""
@@ -156,18 +158,18 @@ class Source:
             known.began_ns = min(known.began_ns, update.time_ns)
             return
         name = update.channel + SEVERITY
-        if not known.is_told and known.began_ns < update.time_ns:
+        if not known.is_reported and known.began_ns < update.time_ns:
             values.send({name: np.uint8(known.now)}, time_ns=known.began_ns)
         values.send({name: np.uint8(update.severity)}, time_ns=update.time_ns)
-        known.now, known.is_told = update.severity, True
+        known.now, known.is_reported = update.severity, True
 
-    def _tell(self, channel: str, problem: str) -> None:
+    def _notify(self, channel: str, problem: str) -> None:
         """Once, until it is another one or none."""
-        before = self._told.pop(channel, "")
+        before = self._reported.pop(channel, "")
         if problem:
-            self._told[channel] = problem
+            self._reported[channel] = problem
         if problem != before:
-            say("warning" if problem else "info", f"{channel} {problem or 'brings values'}")
+            say("warning" if problem else "info", f"{channel} {problem or 'sends values'}")
 
 
 def update_of(channel: str, structure: Any) -> Update:
@@ -175,14 +177,14 @@ def update_of(channel: str, structure: Any) -> Update:
     try:
         return _update_of(channel, structure)
     except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as problem:
-        return Update(channel, problem=f"cannot be understood: {problem}")
+        return Update(channel, problem=f"cannot be decoded: {problem}")
 
 
 def _update_of(channel: str, structure: Any) -> Update:
     name = structure.getID() or "structure"
     value = structure.get("value")
     if name.startswith(_IMAGE):
-        problem = "has images, which are no values: `penstock record --pva` records them"
+        problem = "has images: record them with `penstock record --pva`"
         return Update(channel, problem=problem)
     if hasattr(value, "getID") and value.getID() == _ENUMERATION:
         value = value.get("index")
@@ -190,7 +192,7 @@ def _update_of(channel: str, structure: Any) -> Update:
         return Update(channel, problem="has an empty array")
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         if value.nbytes > VALUE_BYTES_MAX:
-            problem = f"has an array of {value.nbytes} bytes; at most {VALUE_BYTES_MAX} are taken"
+            problem = f"has an array of {value.nbytes} bytes; the maximum is {VALUE_BYTES_MAX}"
             return Update(channel, problem=problem)
         value = np.array(value)  # of its own: pvAccess may keep all of the structure for it
     elif not isinstance(value, bool | int | float | str):
@@ -206,7 +208,7 @@ def _severity_of(structure: Any) -> int:
 
 
 def _units_of(structure: Any) -> str:
-    """Of the display; none where they are no text for a file."""
+    """Returns the units of the display; none if a file cannot hold them."""
     found = structure.get("display.units")
     fits = isinstance(found, str) and found.isprintable() and len(found.encode()) <= UNITS_BYTES_MAX
     return found if fits else ""
@@ -216,8 +218,8 @@ def time_ns_of(structure: Any) -> int:
     """The channel's own time, since 1970; now where it has none."""
     stamp = structure.get("timeStamp")
     seconds = 0 if stamp is None else int(stamp.get("secondsPastEpoch", 0))
-    told = seconds * 1_000_000_000 + (int(stamp.get("nanoseconds", 0)) if seconds > 0 else 0)
-    return told if 0 < told <= _NS_MAX else time.time_ns()
+    reported = seconds * 1_000_000_000 + (int(stamp.get("nanoseconds", 0)) if seconds > 0 else 0)
+    return reported if 0 < reported <= _NS_MAX else time.time_ns()
 
 
 def _work(plan: ValuesPlan, stop: Stop) -> list[str]:

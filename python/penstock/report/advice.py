@@ -10,14 +10,14 @@ from penstock.model.units import human_bytes, human_number
 
 def advice_view(advice: Advice) -> RenderableType:
     return Group(
-        Text("Put this into the configuration of penstock record:", style="bold"),
+        Text("Add this to the configuration of penstock record:", style="bold"),
         Text(""),
         Text(advice.configuration()),
         Text("Why:", style="bold"),
         *(Text(f"- {reason}", no_wrap=False) for reason in advice.reasons),
         Text(""),
         Text(
-            "Bytes read for each byte wanted (from storage, where compressed), and requests an access:",
+            "Bytes read per byte wanted (from storage, if compressed), and requests per access:",
             style="bold",
         ),
         advice_table(advice),

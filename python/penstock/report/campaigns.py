@@ -47,8 +47,8 @@ def campaign_plan_view(plan: CampaignPlan) -> Table:
     if campaign.reproduces:
         rows["reproduces"] = campaign.reproduces
     writes = (
-        f"{human_bytes(plan.bytes_at_once())} at most at once, {human_bytes(plan.bytes_left())} in all;"
-        " each run in a new folder, removed afterwards"
+        f"{human_bytes(plan.bytes_at_once())} at most at once, {human_bytes(plan.bytes_left())} in all; each"
+        f" run in a new directory, removed afterwards"
     )
     rows |= {
         "workload": campaign.workload
@@ -56,7 +56,7 @@ def campaign_plan_view(plan: CampaignPlan) -> Table:
         "targets": ", ".join(_target_text(target) for target in campaign.targets),
         "cases": f"{len(cases)}: {', '.join(cases[:_CASES_SHOWN])}{more}",
         "blocks": f"{campaign.blocks}, each with every case once, in its own order (seed {campaign.seed})",
-        "runs": f"{left} to be made" + (f", {done} are done" if done else ""),
+        "runs": f"{left} remaining" + (f", {done} are done" if done else ""),
         "writes": writes if left and campaign.folders else "",
         "takes": _takes(plan) if left else "",
     }
@@ -80,7 +80,7 @@ def _takes(plan: CampaignPlan) -> str:
     about = f"about {human_seconds(plan.seconds_left())}"
     if not any(job.moved_bytes for job in plan.jobs.values()):
         return about
-    return f"{about} where the storage carries {human_rate(GUESSED_BYTES_PER_S)}; longer where it is slower"
+    return f"{about} if the storage sustains {human_rate(GUESSED_BYTES_PER_S)}; longer if it is slower"
 
 
 def standing_line(standing: Standing) -> str:
@@ -124,8 +124,8 @@ def _summary(campaign: Campaign) -> str:
         named = ", ".join(f"{name} ({count})" for name, count in reasons.most_common(_REASONS_SHOWN))
         text += f"; invalid for: {named}"
     if not campaign.complete:
-        text += f"; {sum(1 for _ in left_of(campaign))} are still to be made"
-    return text + ". Medians, with the lowest and the highest run, of those that are not invalid."
+        text += f"; {sum(1 for _ in left_of(campaign))} remain"
+    return text + ". Medians of runs that are not invalid, with the lowest and the highest run."
 
 
 def _failure_lines(campaign: Campaign) -> list[Text]:
@@ -252,12 +252,12 @@ def cell_text(cell: Cell, like: float | None = None) -> str:
 def _why_empty(cell: Cell) -> str:
     """ "-" where no run of it was made yet."""
     named = ", ".join(cell.why_invalid[:_CHECKS_SHOWN])
-    told = [
+    reported = [
         TOO_SHORT if cell.too_short else "",
         f"{cell.invalid} invalid{f': {named}' if named else ''}" if cell.invalid else "",
         f"{cell.failed} failed" if cell.failed else "",
     ]
-    return "; ".join(filter(None, told)) or "-"
+    return "; ".join(filter(None, reported)) or "-"
 
 
 def shipped_table(files: dict[str, CampaignFile]) -> Table:

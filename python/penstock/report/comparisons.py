@@ -44,7 +44,7 @@ def comparison_view(comparison: Comparison) -> RenderableType:
     same = Text(
         "All known conditions are the same."
         if both
-        else "One of them has no sound run: nothing can be said of conditions."
+        else "One of them has no valid run: conditions cannot be compared."
     )
     parts += [_differences_table(differing) if differing else same, Text()]
     if comparison.values:
@@ -59,7 +59,7 @@ def _dim(text: str) -> list[Text]:
 
 
 _CHANGE_OF = {
-    "in blocks": "of pairs of runs that were made beside one another",
+    "in blocks": "of pairs of runs that were made next to each other",
     "apart": "between the means of both sets",
 }
 
@@ -73,9 +73,7 @@ def change_note(values: Sequence[ValueComparison]) -> str:
     how = " or ".join(text for design, text in _CHANGE_OF.items() if design in designs)
     mean = ", the geometric mean of ratios" if any(row.scale == "ratio" for row in judged) else ""
     drift = ", without the drift" if any(row.drift is not None for row in judged) else ""
-    return (
-        f"The change is {how}{mean}{drift}; medians are of each set alone, and may differ by something else."
-    )
+    return f"The change is {how}{mean}{drift}; medians are those of each set, and may differ otherwise."
 
 
 def answer_text(comparison: Comparison) -> str:

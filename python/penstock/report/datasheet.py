@@ -25,7 +25,7 @@ def sheet_markdown(sheet: DataSheet) -> str:
 def speed_plan_view(request: SpeedRequest, target: str, seconds: float, devices: list[str]) -> Table:
     """What would be measured."""
     rows = {
-        "target": f"a new folder in {target}, removed afterwards",
+        "target": f"a new directory in {target}, removed afterwards",
         "sequential": f"{human_size(request.stream.thread_bytes)} written and read, or"
         f" {human_seconds(seconds)} of each",
         "files": f"{request.creates.files} of {human_size(request.creates.frame_bytes)} created",
@@ -46,7 +46,7 @@ def _sections(sheet: DataSheet, sources: bool) -> Iterator[Section]:
         header = ("measured", "", "how", "", "doubts")
         yield Section("Measured, briefly", header, [_speed(speed) for speed in sheet.speeds])
     lines = [f"{hint.what}. Why it matters: {hint.why}. What to do: {hint.remedy}" for hint in sheet.hints]
-    yield Section("Hints", ("",), lines=lines or ["nothing was found that costs speed"])
+    yield Section("Hints", ("",), lines=lines or ["no setting that costs speed was found"])
 
 
 def _value(fact: Fact) -> str:

@@ -75,7 +75,7 @@ def entry_sheet(listed: Listed) -> Table:
     rows = {
         "number": f"{listed.id}, entered {listed.entered}",
         "document": harmless(entry.path),
-        "file": f"{listed.state}, {human_bytes(entry.bytes)} when it was entered",
+        "file": f"{listed.state}, {human_bytes(entry.bytes)} when it was added",
         "SHA-256": entry.sha256,
         "what": _what(entry),
         "begun": entry.started or "no run yet",

@@ -19,13 +19,13 @@ from penstock.report.values import value_text
 
 def second_plan_view(second: Second, blocks: int) -> Table:
     """What will run beside the first load, before it does."""
-    return fact_table({**second_rows(second), "blocks": f"{blocks}, each alone and beside"})
+    return fact_table({**second_rows(second), "blocks": f"{blocks}, each alone and with background load"})
 
 
 def second_rows(second: Second) -> dict[str, str]:
     where = second.about
     if second.target is not None:
-        where = f"a new folder in {second.target}, removed afterwards; {human_size(second.bytes)}"
+        where = f"a new directory in {second.target}, removed afterwards; {human_size(second.bytes)}"
     return {"beside": second.text, "in": where}
 
 
@@ -53,7 +53,7 @@ def effects_view(campaign: Campaign, effects: list[Effect]) -> RenderableType:
             else "",
         )
     blocks, sound = len({each.block for each in campaign.runs}), len(sound_pairs(campaign))
-    left_out = f" {blocks - sound} left out: a run is invalid, or was cut short." if sound < blocks else ""
+    left_out = f" {blocks - sound} left out: a run is invalid or ended early." if sound < blocks else ""
     of_blocks = f"Medians of {counted(sound, 'block')}; the ratio is of runs of the same block.{left_out}"
     heading = Text(campaign.title, style="bold")
     return Group(heading, Text(), table, Text(), Text(of_blocks), *_wanting(campaign))
@@ -69,7 +69,7 @@ def _wanting(campaign: Campaign) -> Iterator[RenderableType]:
         for each in campaign.runs
         if each.case == BESIDE
         for check in each.run.checks
-        if check.name == "second load under way"
+        if check.name == "background load active"
     ]
     shown = list({check.name: check for check in [*under_way[-1:], *found.values()]}.values())
     if shown:

@@ -29,8 +29,8 @@ def layout_tree(layout: Layout) -> Tree:
             trees[node.path] = above.add(_line(node.path.rpartition("/")[2], node, layout))
     _add_taken(layout, trees)
     if layout.metadata_group is not None and layout.metadata_group not in trees:
-        _grown(trees, layout.metadata_group).add(_dim("… values of frames that no dataset names"))
-    _grown(trees, parent_of(KEPT)).add(_dim("penstock  the ledger and times, the same in every layout"))
+        _grown(trees, layout.metadata_group).add(_dim("… values of frames without a dataset"))
+    _grown(trees, parent_of(KEPT)).add(_dim("penstock  the frame ledger and times, the same in every layout"))
     return trees["/"]
 
 
@@ -46,10 +46,10 @@ def _add_taken(layout: Layout, trees: dict[str, Tree]) -> None:
     named = {node.source for node in layout.nodes if node.kind == "series"}
     groups = {node.source: node.path for node in layout.nodes if node.kind == "group" and node.source}
     has_frames = any(node.kind == "frames" for node in layout.nodes)
-    told = {item.path: f"series: {name}" for name, item in ITEMS.items() if not item.is_kept} | UNNAMED
+    reported = {item.path: f"series: {name}" for name, item in ITEMS.items() if not item.is_kept} | UNNAMED
     if not has_frames:
-        told[FRAMES] = "frames"
-    for path, what in told.items():
+        reported[FRAMES] = "frames"
+    for path, what in reported.items():
         holders = [source for source in groups if is_below(path, source)]
         if path in named or not holders:
             continue
@@ -65,16 +65,16 @@ def _dim(text: str) -> Text:
 
 def _line(name: str, node: Node, layout: Layout) -> Text:
     line = Text(one_short_line(name), style="bold" if node.kind == "group" else "")
-    told = _told(node, layout)
-    if told:
-        line.append(f"  {one_short_line(told)}", style="cyan")
+    reported = _reported(node, layout)
+    if reported:
+        line.append(f"  {one_short_line(reported)}", style="cyan")
     for attribute in node.attributes:
         shown = one_short_line(f"  @{attribute.name} {_attribute(attribute)}")
         line.append(shown[:_SHOWN_MAX], style="green")
     return line
 
 
-def _told(node: Node, layout: Layout) -> str:
+def _reported(node: Node, layout: Layout) -> str:
     match node.kind:
         case "frames":
             return "frames" + (f" of channel {node.channel}" if node.channel else "")
@@ -88,7 +88,7 @@ def _told(node: Node, layout: Layout) -> str:
         case "link":
             return f"→ {node.target}"
     taken = f"nxmx: {node.source}" if node.source else ""
-    rest = "values of frames that no dataset names" if node.path == layout.metadata_group else ""
+    rest = "values of frames without a dataset" if node.path == layout.metadata_group else ""
     return "; ".join(part for part in (taken, rest) if part)
 
 
@@ -119,8 +119,8 @@ def layout_findings(findings: Iterable[Finding]) -> Sequence[Text]:
     lines = []
     for finding in findings:
         line = Text(f"{finding.level}: ", style=f"bold {_COLORS[finding.level]}")
-        told = ": ".join(part for part in (finding.where, finding.what, finding.actual) if part)
-        line.append(one_short_line(told), style="not bold default")
+        reported = ": ".join(part for part in (finding.where, finding.what, finding.actual) if part)
+        line.append(one_short_line(reported), style="not bold default")
         if finding.remedy:
             line.append(f" ({one_short_line(finding.remedy)})", style="not bold dim")
         lines.append(line)

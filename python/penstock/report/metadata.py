@@ -33,7 +33,7 @@ def metadata_plan_view(
 ) -> Table:
     """What will be done, before it is."""
     rows = {
-        "target": f"a new folder in {target}, removed afterwards",
+        "target": f"a new directory in {target}, removed afterwards",
         **tree_rows(workload, ranks),
         "at once": f"{names_at_once(workload, ranks)} names, {human_size(bytes_at_once(workload, ranks))}",
     }
@@ -47,7 +47,7 @@ def tree_rows(workload: MetadataWorkload, ranks: int = 1) -> dict[str, str]:
     kinds = " and ".join(
         name for name, wanted in (("folders", workload.folders), ("files", workload.files)) if wanted
     )
-    trees = "one tree for all threads" if workload.shared else "a tree for each thread"
+    trees = "one tree for all threads" if workload.shared else "one tree per thread"
     rows = {
         "threads": f"{workload.threads}{f' in each of {ranks} ranks' if ranks > 1 else ''}, {trees}",
         "tree": f"{workload.tree_folders} folders (depth {workload.depth}, branch {workload.branch})",
@@ -76,9 +76,7 @@ def metadata_view(figures: list[OperationFigures]) -> RenderableType:
     iterations = max((operation.iterations for operation in figures), default=0)
     note = f"{iterations} iterations; std dev divided by n - 1"
     if any(operation.too_short for operation in figures):
-        note += (
-            f"; {TOO_SHORT}: less than {human_seconds(OPERATION_S_MIN)} in all, more --items make a figure"
-        )
+        note += f"; {TOO_SHORT}: less than {human_seconds(OPERATION_S_MIN)} in all, use more --items"
     return Group(rates, Text(), times, Text(note, style="dim"))
 
 

@@ -64,5 +64,5 @@ def server_line(event: Listening | NetworkSession) -> str:
     """ "listening on tcp://127.0.0.1:9920", or "10.1.2.3:40112 ends: a peer that stopped"."""
     if isinstance(event, Listening):
         return f"listening on {', '.join(event.sources)}"
-    words = {"begins": "measures", "ends": "is done", "refused": "was turned away"}
+    words = {"begins": "measures", "ends": "is done", "refused": "was rejected"}
     return f"{event.peer} {words[event.state]}" + (f": {event.text}" if event.text else "")

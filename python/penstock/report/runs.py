@@ -34,7 +34,7 @@ def frames_plan_view(
 ) -> Table:
     """What will be done, before it is; `runs` is how often, with repetitions or another load beside it."""
     rows = {
-        "target": f"a new folder in {target}, removed afterwards",
+        "target": f"a new directory in {target}, removed afterwards",
         "frames": f"{request.frames}{image_text(request)} of {human_size(request.frame_bytes)},"
         f" {_rate_text(request)}",
         "files": _files_text(request.files, request.bytes),
@@ -49,7 +49,7 @@ def _files_text(files: int, size: int) -> str:
 
 def pattern_rows(request: FramesRequest) -> dict[str, str]:
     """How frames are written."""
-    cache = "past the page cache" if request.access.direct else "through the page cache"
+    cache = "with direct I/O" if request.access.direct else "through the page cache"
     access = f"{cache}, sync: {request.access.sync}"
     if request.access.null is not None:
         access = f"storage: {null_text(request.access.null)}"
@@ -79,7 +79,7 @@ def _writers_text(request: FramesRequest) -> str:
 
 def _rate_text(request: FramesRequest) -> str:
     if not request.rate_hz:
-        return "as fast as it goes"
+        return "unpaced"
     return f"{human_hz(request.rate_hz, 6)}, {human_rate(request.rate_hz * request.frame_bytes)}"
 
 
@@ -109,7 +109,7 @@ def stream_plan_view(
     layout = f"{counted(workload.segments, 'segment')}, in each a block of {blocks} of each thread"
     return fact_table(
         {
-            "target": f"a new folder in {target}, removed afterwards",
+            "target": f"a new directory in {target}, removed afterwards",
             "files": f"{files} of {human_size(size // files)}, {human_size(size)} together"
             if files
             else "none, nothing is stored",
@@ -147,7 +147,7 @@ def _conclusion(run: Run) -> Iterator[Text]:
     failed = [check for check in run.checks if check.outcome == "failed"]
     if failed:
         yield Text("why:")
-        yield from (Text(f"- {check.told}") for check in failed)
+        yield from (Text(f"- {check.reported}") for check in failed)
     advice = [f"{check.name}: {check.advice}" for check in failed if check.advice]
     if advice:
         yield Text("what to do:")
@@ -172,11 +172,11 @@ def _frames_rows(figures: FrameFigures) -> dict[str, str]:
             f" {human_number(figures.lost_share_bound_95, 2)} at 95 %"
         )
     rows |= {
-        "from due to done": _percentiles(figures.latency_ms),
+        "latency from due time": _percentiles(figures.latency_ms),
         "a write": _percentiles(figures.service_ms),
         "generator's jitter": _percentiles(figures.jitter_ms),
         "longest stall": human_seconds(figures.stall_s),
-        "in the buffer": f"{counted(figures.held_max, 'frame')} at most",
+        "peak queue depth": f"{counted(figures.held_max, 'frame')} at most",
     }
     if figures.recovery_s is not None:
         rows["recovered after"] = human_seconds(figures.recovery_s)

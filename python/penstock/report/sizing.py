@@ -16,7 +16,7 @@ def sizing_view(sizing: Sizing) -> RenderableType:
 
 
 def sizing_markdown(sizing: Sizing) -> str:
-    return sections_markdown("What is needed", _sections(sizing))
+    return sections_markdown("Requirements", _sections(sizing))
 
 
 def _sections(sizing: Sizing) -> Iterator[Section]:
@@ -126,15 +126,15 @@ def _block_sections(block: BlockFigures) -> Iterator[Section]:
 def _read_doubt(block: BlockFigures) -> str:
     if block.measured is None or block.measured.read_bytes_per_s is not None:
         return ""
-    return ", as is taken from writing: reading was not measured"
+    return ", assumed from writing: reading was not measured"
 
 
 def _decision(block: BlockFigures) -> str:
     return {
         "throughput": f"the throughput decides, through {block.throughput_bottleneck}",
         "capacity": "the capacity decides",
-        "both": "throughput and capacity take as many",
-        "nothing": "nothing is needed",
+        "both": "throughput and capacity require the same number",
+        "nothing": "no requirements",
     }[block.decides]
 
 
@@ -152,7 +152,7 @@ def _assumption_rows(sizing: Sizing) -> Iterator[tuple[str, str]]:
         yield "also written", f"{human_rate(assumed.write_bytes_per_s)} (--write)"
     if assumed.capacity_bytes:
         yield "also held", f"{human_bytes(assumed.capacity_bytes)} (--capacity)"
-    yield "read meanwhile", f"{assumed.read_factor:g} times what is written (--read-factor)"
+    yield "read meanwhile", f"{assumed.read_factor:g} times the write bandwidth (--read-factor)"
     if sizing.detectors:
         yield "compresses", f"the {assumed.compresses} (--compressed-by)"
     yield "links give", f"{human_percent(assumed.link_efficiency)} of their speed (--link-efficiency)"

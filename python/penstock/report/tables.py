@@ -181,7 +181,7 @@ def findings_text(findings: Iterable[Finding]) -> Text:
             said = ", found ".join(value for value in values if value)
             text.append(" " * 8 + ": ".join(part for part in (finding.where, said) if part) + "\n")
         if hidden := sum(finding.places for finding in places[_PLACES_SHOWN:]):
-            text.append(f"{'':8}and {hidden} more places (--json tells more)\n")
+            text.append(f"{'':8}and {hidden} more (--json lists them)\n")
         if places[0].remedy:
             text.append(f"{'':8}what to do: {places[0].remedy}\n")
     return text
@@ -203,7 +203,7 @@ def conclusion(report: CheckReport) -> Text:
     if report.recoverable is not None:
         lacks = f"UNFINISHED: {_recoverable(report.recoverable, report.frames)}"
     elif report.missing:
-        lacks = f"INCOMPLETE: {report.frames - report.missing} of {report.frames} frames are there"
+        lacks = f"INCOMPLETE: {report.frames - report.missing} of {report.frames} frames are complete"
     elif report.unfinished:
         lacks = "UNFINISHED: the file is open for writing"
     return Text(f"no damage, but {lacks}", style="bold yellow") if lacks else Text("fine", style="bold green")
@@ -242,7 +242,7 @@ def _recoverable(frames: int, of: int) -> str:
 
 def recovery_lines(report: RecoverReport) -> list[str]:
     """What a recovery found and did."""
-    there = f"{report.frames - report.missing} of {report.frames} frames are there"
+    there = f"{report.frames - report.missing} of {report.frames} frames are complete"
     if report.missing:
         there += f" ({_not_there(report)})"
     looked = (
@@ -250,14 +250,16 @@ def recovery_lines(report: RecoverReport) -> list[str]:
         f" ({human_seconds(report.seconds)})"
     )
     errors = sum(finding.level == "error" for finding in report.findings)
-    amiss = [f"not all of the series: {errors} error{'s' if errors > 1 else ''}, see above"] if errors else []
+    problems = (
+        [f"not all of the series: {errors} error{'s' if errors > 1 else ''}, see above"] if errors else []
+    )
     if report.way == "nothing":
-        return [looked, f"nothing to do: {there}", *amiss]
+        return [looked, f"nothing to do: {there}", *problems]
     would = "" if report.written else "would be "
     if report.way == "seal":
-        return [looked, f"the file {would or 'is '}sealed: {there}", *amiss]
+        return [looked, f"the file {would or 'is '}sealed: {there}", *problems]
     what = (
-        f"{counted(report.recovered, 'chunk')} {would}put into HDF5's structures, which are made anew"
+        f"{counted(report.recovered, 'chunk')} {would}put into HDF5's structures, which are rebuilt"
         if report.way == "rebuild"
         else f"{counted(report.recovered, 'chunk')} that the index lacked {would}put into it"
     )
@@ -266,7 +268,7 @@ def recovery_lines(report: RecoverReport) -> list[str]:
         looked,
         what + damaged,
         there + ("" if report.written else " then; nothing was written (--dry-run)"),
-        *amiss,
+        *problems,
     ]
 
 
@@ -281,9 +283,9 @@ def plan_table(plan: RecorderPlan) -> Table:
         "file name": plan.file_name + (" (replaces files)" if plan.overwrite else " (never replaces a file)"),
     }
     if plan.files.layout == "per_writer":
-        rows["files"] = "one a rank, under a virtual dataset"
+        rows["files"] = "one per rank, with a virtual dataset"
     elif plan.files.layout == "split":
-        rows["files"] = f"a new one every {plan.files.frames} frames, under a virtual dataset"
+        rows["files"] = f"a new one every {plan.files.frames} frames, with a virtual dataset"
     for number, source in enumerate(plan.sources):
         if isinstance(source, TcpSourcePlan):
             text = f"listen on {source.host}:{source.port}" + (", token required" if source.token else "")
@@ -307,7 +309,7 @@ def plan_table(plan: RecorderPlan) -> Table:
     )
     rows["chunk"] = several if plan.chunk.frames > 1 else one
     if (dimensions := len(plan.chunk.shape)) not in (0, 2):
-        rows["chunk"] += f" of {counted(dimensions, 'dimension')}; whole frames where they have others"
+        rows["chunk"] += f" of {counted(dimensions, 'dimension')}; single frames for other dimensions"
     if plan.scan.axes:
         axes = " x ".join(f"{axis.name} {axis.points or len(axis.values)}" for axis in plan.scan.axes)
         rows["scan"] = f"{axes}, {plan.scan.order}"
@@ -339,20 +341,20 @@ def simulation_table(plan: DetectorPlan, replayed: str = "") -> Table:
             f"{human_hz(plan.rate_hz, 6)}, {human_rate(plan.rate_hz * detector.frame_bytes)}, {seconds}"
         )
     else:
-        rows["rate"] = "as fast as it goes"
+        rows["rate"] = "unpaced"
     match plan.to:
         case TcpTarget():
             rows["to"] = "tcp://" + ", ".join(plan.to.addresses)
         case FilesTarget():
-            rows["to"] = f"one {plan.to.format} file a frame in {plan.to.folder}"
+            rows["to"] = f"one {plan.to.format} file per frame in {plan.to.folder}"
         case _:
-            rows["to"] = f"whoever pulls from {', '.join(plan.to.endpoints)}"
+            rows["to"] = f"clients that pull from {', '.join(plan.to.endpoints)}"
     if plan.elements is not None:
-        rows["elements"] = f"{plan.elements[0]} x {plan.elements[1]}, a stream each"
+        rows["elements"] = f"{plan.elements[0]} x {plan.elements[1]}, one stream each"
         if plan.element_gap is not None:
             rows["elements"] += f", {plan.element_gap[0]} x {plan.element_gap[1]} pixels apart"
         if not plan.elements_told:
-            rows["elements"] += "; which is which the recorder's configuration says"
+            rows["elements"] += "; named in the recorder's configuration"
     if plan.faults is not None:
         kinds = ", ".join(rule.kind for rule in plan.faults.rules) or "none"
         rows["faults"] = f"{kinds}; seed {plan.faults.seed}"

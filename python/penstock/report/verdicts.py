@@ -50,19 +50,19 @@ def verdict_plan_view(
     rows = {
         "storage": storage_line(conditions),
         "free": human_bytes(conditions.free_bytes),
-        "target": f"a new folder in {target}, removed afterwards",
+        "target": f"a new directory in {target}, removed afterwards",
         "detector": f"{request.detector}: {frames}, {rate}",
     }
     rows["first"] = _planned(at_rate, human_seconds(at_rate.frames / at_rate.rate_hz))
     longer = f"; then more of them, where that takes less than {human_seconds(FULL_SPEED_S)}"
-    rows["then"] = _planned(request.full_speed, "as fast as it goes") + longer
+    rows["then"] = _planned(request.full_speed, "unpaced") + longer
     if request.search_s:
         rows["search"] = _planned_search(request, fits_hz)
     if request.soak is not None:
         rows["soak"] = _planned(request.soak, f"{human_seconds(request.soak_s)} at the detector's rate")
     rows["takes"] = (
-        f"at most {_rounded_up(request.seconds_max)}, if invalid runs are made again; more where the storage"
-        " has to catch up"
+        f"at most {_rounded_up(request.seconds_max)}, if invalid runs are repeated; more if the storage has"
+        f" to catch up"
     )
     return fact_table(rows | pattern_rows(at_rate) | (second_rows(second) if second is not None else {}))
 
@@ -82,11 +82,11 @@ def _planned_search(request: VerdictRequest, fits_hz: float) -> str:
     top_hz = min(asked_hz, fits_hz, RATE_MAX_HZ)
     limit = f"up to {human_hz(top_hz)}" + (", for the space that is free" if fits_hz < asked_hz else "")
     if top_hz <= 0:
-        return "none: no step of it has room"
+        return "none: no step fits into the free space"
     largest = request.search_step(top_hz)
     return (
         f"{limit}; at most {request.search_steps_max} steps of {human_seconds(request.step_s)} or more within"
-        f" {human_seconds(request.search_s)}, among them the ends of the bracket once more; each of at most"
+        f" {human_seconds(request.search_s)}, including repeated bracket endpoints; each of at most"
         f" {human_size(largest.bytes)} and removed before the next"
     )
 
@@ -111,18 +111,18 @@ def step_line(step: Step) -> str:
 
 def bracket_line(search: Search, steps: Sequence[Step]) -> str:
     """`steps` are those of the verdict: "81.3 Hz held (2 runs), 84.9 Hz did not (2 runs)"."""
-    held = "no rate held"
+    held = "no rate was sustained"
     if search.held_hz is not None:
-        held = f"{human_hz(search.held_hz)} held ({counted(search.held_runs, 'run')})"
+        held = f"{human_hz(search.held_hz)} sustained ({counted(search.held_runs, 'run')})"
     if search.not_held_hz is not None:
-        held += f", {human_hz(search.not_held_hz)} did not ({counted(search.not_held_runs, 'run')})"
+        held += f", {human_hz(search.not_held_hz)} not sustained ({counted(search.not_held_runs, 'run')})"
     if search.chance_hz:
         return f"{held}; {_rates(search.chance_hz)} by chance"
     if search.not_held_hz is not None:
         return held
     if nothing_higher_was_tried(search, steps):
-        return f"{held}, nothing higher was tried"
-    return f"{held}, of higher rates no run was sound"
+        return f"{held}, higher rates were not tried"
+    return f"{held}, higher rates had no valid run"
 
 
 def _rates(rates_hz: list[float]) -> str:
@@ -138,12 +138,13 @@ def verdict_rows(verdict: Verdict) -> dict[str, str]:
         "beside": verdict.beside,
     }
     if verdict.measured_bytes_per_s is not None and verdict.margin is not None:
-        how = "as fast as it goes" if verdict.search is None else "at the highest rate that held"
+        how = "unpaced" if verdict.search is None else "at the highest sustained rate"
         least = "at least " if is_at_least(verdict) else ""
         rows["measured"] = f"{least}{human_rate(verdict.measured_bytes_per_s)} {how}"
     elif (carried := carries_bytes_per_s(verdict)) is not None:
         rows["measured"] = (
-            f"at least {human_rate(carried)}: the detector's rate held, and no more was measured"
+            f"at least {human_rate(carried)}: the detector's rate was sustained; higher rates were not"
+            f" measured"
         )
     if (best := best_case_of(verdict)) is not None:
         rows["best case"] = best_case_text(best)
@@ -158,10 +159,10 @@ def verdict_rows(verdict: Verdict) -> dict[str, str]:
 
 
 def best_case_text(best: BestCase) -> str:
-    """Beside what is needed: "at most 6.1 MB/s, had no other program used this machine"."""
+    """Beside what is needed: "at most 6.1 MB/s, without other load on this machine"."""
     if best.bytes_per_s is None:
         return f"not known, as {best.unknown}"
-    return f"at most {human_rate(best.bytes_per_s)}, had no other program used this machine"
+    return f"at most {human_rate(best.bytes_per_s)}, without other load on this machine"
 
 
 def bound_text(verdict: Verdict) -> str:
@@ -171,7 +172,7 @@ def bound_text(verdict: Verdict) -> str:
 
 def verdict_view(verdict: Verdict) -> RenderableType:
     answer = Text.assemble(
-        f"Can it take the {verdict.detector}? ", (verdict.answer, _ANSWER_STYLE[verdict.answer])
+        f"Does it sustain the {verdict.detector}? ", (verdict.answer, _ANSWER_STYLE[verdict.answer])
     )
     incomplete = [] if verdict.problem is None else [Text(f"INCOMPLETE: {verdict.problem}", style="bold red")]
     reasons = [Text("why:"), *(Text(f"- {reason}") for reason in verdict.reasons)] if verdict.reasons else []

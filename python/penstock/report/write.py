@@ -33,8 +33,8 @@ def _with_values(documents: Mapping[str, Shown]) -> dict[str, Document]:
     for source, document in documents.items():
         if isinstance(document, Comparison):
             raise UsageError(
-                f"{source} is a comparison, and --csv has the values of runs",
-                "leave --csv away, or name the documents that were compared",
+                f"{source} is a comparison, but --csv requires runs",
+                "leave out --csv, or name the compared documents",
             )
         found[source] = document
     return found

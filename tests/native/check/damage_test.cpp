@@ -122,7 +122,7 @@ TEST_F(Damage, ACopyThatTheIndexDoesNotNameMayBeBroken) {
   write_bytes(path(), bytes);
   const auto report = check(path());
   EXPECT_TRUE(report.ok()) << text(report);
-  EXPECT_TRUE(has(report, "a copy of a chunk was not wholly written")) << text(report);
+  EXPECT_TRUE(has(report, "a copy of a chunk was not completely written")) << text(report);
 
   second[10] = static_cast<char>(~second[10]);
   first[10] = static_cast<char>(~first[10]);

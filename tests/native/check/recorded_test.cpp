@@ -66,7 +66,7 @@ TEST_F(RecordedTest, ADamagedHeaderCostsItsOwnSegmentOnly) {
   const auto segments = segments_of(path());
   flip(path(), segments.at(1).first.address + 40);
   const auto report = check(path());
-  EXPECT_TRUE(has(report, "a segment's header is damaged")) << text(report);
+  EXPECT_TRUE(has(report, "a segment's header is corrupt")) << text(report);
   EXPECT_TRUE(has(report, "an indexed chunk is in no segment")) << text(report);
   EXPECT_EQ(report.segments, segments.size() - 1);
   EXPECT_GE(report.chunks, 40);  // those without a record are still expanded
@@ -76,7 +76,7 @@ TEST_F(RecordedTest, DamagedRecordsAreAnError) {
   write_recorded(path(), {});
   const auto segments = segments_of(path());
   flip(path(), segments.at(1).first.address + 128 + 40);
-  EXPECT_TRUE(has(check(path()), "a segment's records are damaged"));
+  EXPECT_TRUE(has(check(path()), "a segment's records are corrupt"));
 }
 
 TEST_F(RecordedTest, MissingFramesAreCountedAndNotDifferent) {
@@ -140,7 +140,7 @@ TEST_F(RecordedTest, WhatEveryRecordedFileHasIsMissed) {
     H5Fclose(file);
     const auto report = check(path());
     std::filesystem::remove(path());
-    return !report.ok() && has(report, "a part that every recorded file has is not there");
+    return !report.ok() && has(report, "a part that every recorded file has is missing");
   };
   EXPECT_FALSE(misses([](hid_t) { return 0; }));
   EXPECT_TRUE(misses([](hid_t file) { return H5Ldelete(file, "/entry/penstock/frame_state", H5P_DEFAULT); }));

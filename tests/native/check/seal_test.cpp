@@ -136,7 +136,7 @@ TEST_F(SealTest, AFlippedBitInAColumnIsFoundAndNamed) {
   flip(address + 7);
   const auto report = check(path());
   EXPECT_FALSE(report.ok());
-  EXPECT_TRUE(has(report, "a part of the file outside the frames is damaged")) << text(report);
+  EXPECT_TRUE(has(report, "a part of the file outside the frames is corrupt")) << text(report);
   EXPECT_NE(where(report).find("frame_state"), std::string::npos) << text(report);
 }
 
@@ -190,7 +190,7 @@ TEST_F(SealTest, AFlippedBitInASmallMaskIsAProblemInAFileWithoutASeal) {
     ASSERT_TRUE(check(path()).ok()) << text(check(path()));
     flip(position_of(std::string(400, '\x5A')) + 123);
     const auto report = check(path());
-    EXPECT_TRUE(has(report, "a value is not the recorded one")) << text(report);
+    EXPECT_TRUE(has(report, "a value differs from the recorded one")) << text(report);
     EXPECT_EQ(where(report), small_mask_path) << text(report);
   }
 }
@@ -222,7 +222,7 @@ TEST_F(SealTest, ADamagedSealIsAnError) {
   flip(seal()->address + 200);
   const auto report = check(path());
   EXPECT_FALSE(report.ok());
-  EXPECT_TRUE(has(report, "the file's seal is damaged")) << text(report);
+  EXPECT_TRUE(has(report, "the file's seal is corrupt")) << text(report);
 }
 
 /// A segment whose magic is damaged is not found at all.
@@ -252,7 +252,7 @@ TEST_F(SealTest, ASealThatIsGoneWhereTheFileIsAsLongAsWithOneIsAnError) {
   write_bytes(path(), bytes);
   const auto report = check(path());
   EXPECT_FALSE(report.ok());
-  EXPECT_TRUE(has(report, "the file's seal is damaged")) << text(report);
+  EXPECT_TRUE(has(report, "the file's seal is corrupt")) << text(report);
 }
 
 /// A file system that keeps no holes makes this slow, and the result longer.

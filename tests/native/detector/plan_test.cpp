@@ -137,11 +137,11 @@ TEST(DetectorPlan, EachElementHasAnEndpoint) {
   ASSERT_TRUE(read(plan)) << error_of(plan);
   EXPECT_EQ(std::get<ToZmq>(read(plan)->to).endpoints.back(), "tcp://127.0.0.1:2");
   plan["element_gap"] = {1, 0};
-  EXPECT_EQ(error_of(plan), "element_gap: start messages tell it, and elements_told is false");
+  EXPECT_EQ(error_of(plan), "element_gap requires elements_told, because start messages carry it");
   plan["to"] = good_plan()["to"];
-  EXPECT_NE(error_of(plan).find("elements_told is false, which is for elements over zmq"), std::string::npos);
+  EXPECT_NE(error_of(plan).find("elements_told: false requires elements over zmq"), std::string::npos);
   plan["to"] = {{"kind", "files"}, {"folder", "out"}};
-  EXPECT_NE(error_of(plan).find("files have whole frames"), std::string::npos);
+  EXPECT_NE(error_of(plan).find("cannot be written to files"), std::string::npos);
 }
 
 TEST(DetectorPlan, FileNamesStayInTheFolder) {

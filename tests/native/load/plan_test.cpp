@@ -99,7 +99,7 @@ struct Wrong {
 
 TEST(LoadPlan, NamesWhatIsWrongWithMpiio) {
   const Wrong all[] = {
-      {"/backend/shared", false, "backend.collective: true must be false where each rank has a file of its own"},
+      {"/backend/shared", false, "backend.collective: true must be false unless all ranks share a file"},
       {"/backend/hints", 3, "backend.hints: 3 must be an object of at most 100 names and texts of 1 to 1000 bytes"},
       {"/backend/hints/cb_nodes", 2,
        "backend.hints: {\"cb_nodes\":2} must be an object of at most 100 names and texts of 1 to 1000 bytes"},
@@ -116,18 +116,18 @@ TEST(LoadPlan, NamesWhatIsWrongWithMpiio) {
   auto synced = mpiio_plan();
   synced["backend"]["collective"] = false;
   synced["backend"]["sync"] = "each";
-  EXPECT_EQ(error_of(synced), "backend.sync: \"each\" must be none or end where ranks write one file independently");
+  EXPECT_EQ(error_of(synced), "backend.sync: \"each\" must be none or end unless calls are collective");
 }
 
 TEST(LoadPlan, NamesWhatIsWrongWithHdf5) {
   const Wrong all[] = {
       {"/backend/folder", nullptr, "backend.folder: this field is required"},
-      {"/backend/shared", false, "backend.collective: true must be false where each rank has a file of its own"},
+      {"/backend/shared", false, "backend.collective: true must be false unless all ranks share a file"},
       {"/backend/deflate", 10, "backend.deflate: 10 exceeds the maximum of 9"},
       {"/backend/chunk_bytes", 0, "backend.deflate: 3 must be 0 without chunk_bytes"},
       {"/backend/chunk_bytes", 2097152, "workload.transfer_bytes: 1048576 must be a multiple of 2097152 (chunk_bytes)"},
       {"/backend/collective", false,
-       "backend.deflate: 3 must be 0 where ranks write one file independently; HDF5 compresses only in collective "
+       "backend.deflate: 3 must be 0 unless calls are collective; HDF5 compresses only in collective "
        "calls"},
       {"/workload/threads", 2, "workload.threads: 2 must be 1 with a shared HDF5 file; use more ranks"},
       {"/workload", frames_plan()["workload"],
@@ -185,7 +185,7 @@ TEST(LoadPlan, NamesWhatIsWrongWithFrames) {
 
 TEST(LoadPlan, NamesWhatIsWrongWithImages) {
   const Wrong all[] = {
-      {"/workload/layout", "file_a_writer", "workload.rename: true must be false where layout is file_a_writer"},
+      {"/workload/layout", "file_a_writer", "workload.rename: true must be false with layout file_a_writer"},
       {"/workload/image/template", "", "workload.image.template: \"\" must not be empty"},
       {"/workload/image/suffix", "a/b", "workload.image.suffix: \"a/b\" must be 1 to 10 small letters and digits"},
       {"/workload/image/pixels_at", 1048577,
@@ -214,7 +214,7 @@ TEST(LoadPlan, NamesWhatIsWrongWithAStream) {
       {"/workload/segments", 3, "workload.segments: 3 must be a divisor of the 8 transfers of a thread"},
       {"/workload/segments", 0, "workload.segments: 0 is below the minimum of 1"},
       {"/workload/order", "reverse", "workload.order: \"reverse\" is not one of sequential, random"},
-      {"/workload/read", false, "workload.verify: true must be false where nothing is read"},
+      {"/workload/read", false, "workload.verify: true must be false unless data is read"},
       {"/workload/seconds_max", "long", "workload.seconds_max: \"long\" is not a number"},
       {"/backend", {{"kind", "null"}}, "workload.verify: true must be false with backend.kind null"},
   };
@@ -236,7 +236,7 @@ TEST(LoadPlan, NamesWhatIsWrongWithMetadata) {
        "workload.items: 100000 makes 7812019530 files and directories, which exceeds the maximum of 1000000000"},
       {"/workload/branch", 100, "workload.branch: 100 must be a tree of at most 1000000 folders at depth 5"},
       {"/workload/shift", 65536, "workload.shift: 65536 exceeds the maximum of 65535"},
-      {"/workload/files", false, "workload.files: false must be true where folders is false"},
+      {"/workload/files", false, "workload.files: false must be true if folders is false"},
       {"/workload/file_bytes", 1 << 27, "workload.file_bytes: 134217728 exceeds the maximum of 67108864"},
       {"/backend/direct", true, "backend.direct: true must be false with workload.kind metadata"},
   };

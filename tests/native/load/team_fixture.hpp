@@ -46,7 +46,8 @@ class TeamTest : public LoadTest {
     if (absent.empty()) begin_anew();
     return outcomes;
   }
-  /// For the next job: the inboxes of one are closed for good at its end, and its ranks may have been told to stop.
+  /// For the next job: the inboxes of one are closed for good at its end, and its ranks may have been stopped by
+  /// SIGTERM.
   void begin_anew() {
     world_ = std::make_unique<testing::ThreadWorld>(ranks);
     for (auto& each : stops_) each = false;

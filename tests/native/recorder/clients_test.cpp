@@ -263,7 +263,7 @@ TEST_F(ClientsTest, ASenderOfAnElementComesBackAndAnotherOneIsRefused) {
     ADD_FAILURE() << "two senders of one element";
   } catch (const client::Error& error) {
     EXPECT_EQ(error.status(), PENSTOCK_REFUSED);
-    EXPECT_NE(std::string(error.what()).find("says that it is the same one"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("claims the same element"), std::string::npos) << error.what();
   }
   relay.cut();
   std::this_thread::sleep_for(200ms);

@@ -116,7 +116,7 @@ TEST_F(FullHouse, AnotherSeriesOfTheNameOfOneThatWaitsGoesIntoAFileOfItsOwn) {
   EXPECT_EQ(states("late-2.h5"), (std::vector<std::uint8_t>{0, 1}));
 }
 
-/// Masks of a large detector are larger than what may wait behind its start.
+/// Masks of a large detector are larger than what may wait while its start was waiting.
 TEST_F(FullHouse, AStartWithLargeTablesWaitsLikeAnyOther) {
   config_.pool_bytes = 16 << 20;
   config_.store.segment_bytes = 256 << 10;
@@ -163,7 +163,7 @@ TEST_F(FullHouse, FramesBehindAStartThatWaitsAreBoundedAndTheRestIsInTheLedger) 
     }
   EXPECT_GT(refused, frames / 3);
   EXPECT_LT(refused, frames);
-  EXPECT_NE(why.find("waits for one of"), std::string::npos) << why;
+  EXPECT_NE(why.find("cannot wait until one of"), std::string::npos) << why;
   ASSERT_TRUE(recorder->end({1, "late"}).ok());
   recorder->stop();
   const auto all = states("late.h5");

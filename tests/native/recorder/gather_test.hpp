@@ -59,7 +59,7 @@ class Log {
 };
 
 /// Logged where other clients were waited for in vain.
-constexpr auto gave_up = "other clients sent nothing for";
+constexpr auto gave_up = "other clients have not sent frames for";
 
 template <typename Condition>
 bool soon(Condition condition) {

@@ -308,7 +308,7 @@ TEST_F(Sources, ASeriesWhoseNameIsTakenForTooLongIsRefused) {
   goes_on = false;
   other.join();
   ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.error().message().find("frames of it still come from elsewhere"), std::string::npos);
+  EXPECT_NE(refused.error().message().find("still receives frames from other senders"), std::string::npos);
   EXPECT_EQ(recorder->refused_series(), 1u);
   recorder->stop();
   EXPECT_FALSE(std::filesystem::exists(folder_ / "s1-2.h5"));

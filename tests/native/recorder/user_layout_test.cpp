@@ -239,7 +239,7 @@ TEST(UserLayout, WhatAnyPartOfAnEdgeFrameTellsIsKnown) {
   for (const auto* path : {"/x", "/y", "/z"}) EXPECT_TRUE(has(made.values, path)) << path;
   const auto x = std::find_if(made.values.begin(), made.values.end(), [](const auto& v) { return v.path == "/x"; });
   ASSERT_NE(x, made.values.end());
-  EXPECT_EQ(load_le<double>(std::get<store::ArrayValue>(x->value).data.data()), 0.5) << "the first one counts";
+  EXPECT_EQ(load_le<double>(std::get<store::ArrayValue>(x->value).data.data()), 0.5) << "the first one is used";
 }
 
 TEST(UserLayout, MessagesBetweenRanksThatAreNotUnderstoodAreLeftOut) {

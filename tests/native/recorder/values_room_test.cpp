@@ -44,7 +44,7 @@ TEST_F(ValuesRoomTest, WithoutRoomForItsValuesAFrameIsDroppedAndCountedWhereTheP
     const auto taken = recorder->put(frame_with_texts(number));
     if (taken.ok()) continue;
     ++refused;
-    EXPECT_NE(taken.error().message().find("values that frames brought along use"), std::string::npos)
+    EXPECT_NE(taken.error().message().find("metadata values of frames use"), std::string::npos)
         << taken.error().message();
   }
   EXPECT_LE(recorder->snapshot().values_used_bytes_max, values_budget_bytes);

@@ -130,7 +130,7 @@ class CallFaults : public CheckTest, public ::testing::WithParamInterface<Fault>
     const auto checked = check(path());
     for (const auto& finding : checked.findings) {
       // The counts are the recorder's to write, and nothing here does.
-      const bool is_count = finding.what == "a number of frames is not told";
+      const bool is_count = finding.what == "a number of frames is missing";
       const bool may_be = GetParam().tear || !finished || account.rows_failed_ || is_count;
       EXPECT_TRUE(finding.level != check::Level::error || may_be) << text(checked);
     }

@@ -175,7 +175,7 @@ TEST_F(RecoverTest, AStorageThatHangsIsNoDamage) {
     std::this_thread::sleep_for(std::chrono::seconds(5));
     return {};
   };
-  expect_refused(hang, "the storage gave nothing");
+  expect_refused(hang, "the storage did not respond");
 }
 
 TEST_F(RecoverTest, AReaderThatWasKilledIsNoDamage) {
@@ -318,7 +318,7 @@ TEST_F(RecoverTest, WhatIsWrittenBehindACutSegmentIsSealedAndFound) {
           << "new structures lie in the segment";
     }
     const auto checked = check(path());
-    EXPECT_FALSE(has(checked, "a segment's header is damaged")) << text(checked);
+    EXPECT_FALSE(has(checked, "a segment's header is corrupt")) << text(checked);
   }
 }
 
@@ -383,9 +383,9 @@ TEST_F(RecoverTest, AChunkThatWasBeingWrittenIsLeftOut) {
   EXPECT_EQ(report.findings.front().level, check::Level::warning) << "it is no fault of the file";
   const auto checked = check(path());
   EXPECT_TRUE(checked.ok()) << "what was never acknowledged is no damage: " << text(checked);
-  EXPECT_TRUE(has(checked, "a chunk was not wholly written")) << text(checked);
+  EXPECT_TRUE(has(checked, "a chunk was not completely written")) << text(checked);
   EXPECT_EQ(checked.missing, 1u);
-  EXPECT_FALSE(has(checked, "a frame is marked as received but not there")) << text(checked);
+  EXPECT_FALSE(has(checked, "a frame is marked as received but missing")) << text(checked);
   EXPECT_EQ(pixels().size(), 40 * rows * columns);
 }
 

@@ -398,7 +398,7 @@ const Row rows[] = {
        for (const auto* name : {"b", "c"}) EXPECT_EQ(rig.client(name, name).kind, Kind::wait);
        EXPECT_EQ(rig.client("d", "d").why, Why::line_full);
        EXPECT_EQ(rig.registry.refused(), 1u);
-       EXPECT_EQ(rig.frame("b").kind, Kind::wait) << "behind its start";
+       EXPECT_EQ(rig.frame("b").kind, Kind::wait) << "while its start was waiting";
        rig.give(EndAll{});
        rig.after(1, "a", at(rig.now));
        EXPECT_EQ(rig.registry.state("b"), State::open);

@@ -55,7 +55,7 @@ void World::obey(unsigned rank, const Close& close) {
   const auto name = index_of(close.name);
   auto& file = all_[rank].files[name];
   if (file.is != File::Is::open) fail("a file is closed that is not open", name);
-  if (file.has_line) fail("a file is closed before what waited behind its start is in it", name);
+  if (file.has_line) fail("a file is closed before what waited while its start was waiting is in it", name);
   if (file.generation != close.generation) fail("another generation is closed", name);
   file.is = File::Is::closing;
   if (rank == 0) check_close(close);

@@ -229,7 +229,7 @@ TEST(TcpHostile, DamagedPartsAreToldAndTheRestGoesOn) {
   client.send(frame_bytes(header, sample_pixels(0, 10), sample_pixels(1, 10)));
   expect_error(client.read_error(), 3, "mismatch", "pixel checksum 00000002");
   client.send(frame_bytes(header_of(TcpKind::image, 4), as_bytes("no CBOR at all")));
-  expect_error(client.read_error(), 4, "malformed", "no Stream V2 message");
+  expect_error(client.read_error(), 4, "malformed", "not a Stream V2 message");
   client.send(frame_bytes(header_of(TcpKind::end, 5), encode_start(series)));
   expect_error(client.read_error(), 5, "mismatch", "the header says end");
   client.send(frame_bytes(header_of(TcpKind::ack, 6), {}));

@@ -169,7 +169,7 @@ TEST(Zmq, ASeriesWithoutATypeAndWithoutImagesIsRejectedByName) {
   const auto rejected = peer.sink.rejected();
   EXPECT_EQ(rejected[0].second.message(),
             "series first has no file: its start message lacks image_dtype and no image arrived before another series "
-            "began");
+            "started");
   EXPECT_EQ(rejected[1].second.message(),
             "series second has no file: its start message lacks image_dtype and no image arrived before its end");
   EXPECT_TRUE(peer.sink.series().empty());
@@ -219,11 +219,11 @@ TEST(Zmq, NobodyAtTheOtherEndIsToldOnce) {
   auto nobody = std::async(std::launch::async, told, "tcp://127.0.0.1:1");
   const auto listener = listen_on("127.0.0.1", 0, 0).value();
   const auto mute = told(tcp_address("127.0.0.1", listener.port));
-  EXPECT_NE(mute.find("does not speak ZeroMQ"), std::string::npos) << mute;
+  EXPECT_NE(mute.find("has not answered as ZeroMQ"), std::string::npos) << mute;
   const auto text = unknown.get();
-  EXPECT_NE(text.find("is the host's name known here"), std::string::npos) << text;
+  EXPECT_NE(text.find("is the host's name correct"), std::string::npos) << text;
   const auto refused = nobody.get();
-  EXPECT_NE(refused.find("nobody answers"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("no answer from"), std::string::npos) << refused;
 }
 
 TEST(Zmq, AnotherSeriesOfTheSameNameIsBegunAnew) {
@@ -544,7 +544,7 @@ TEST(ZmqV1, WhatCannotBeIsToldAndTheNextMessageIsRead) {
                          "message",
                          "message",
                          "series 3 ends, which did not begin",
-                         "no image of it came",
+                         "none of its images arrived",
                          "but part 3 has 5",
                          "series 5, which has ended",
                          "series 6 ends with no image"};

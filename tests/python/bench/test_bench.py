@@ -100,7 +100,7 @@ def test_stream_writes_and_reads_what_was_written(run: RunCommand, target: Path)
         last = max(thread.done_s or 0 for thread in measured.threads)
         assert phase.bytes_per_s == pytest.approx((32 << 20) / last)
     assert result.streams[1].mismatches == 0
-    assert {check.name: check.outcome for check in result.checks}["read as written"] == "ok"
+    assert {check.name: check.outcome for check in result.checks}["data read equals data written"] == "ok"
     # 32 MiB take no second: such figures are marked as not to be used.
     assert result.validity == "invalid"
     assert finished.returncode == 4
@@ -178,7 +178,7 @@ def test_a_target_that_disappears_costs_no_figures(tmp_path: Path) -> None:
     result = valid_run(output.read_text(encoding="utf-8"))
     assert result.validity == "invalid"
     assert result.document.problem is not None
-    assert "No such file" in result.document.problem
+    assert "it does not exist" in result.document.problem
     assert result.frames is not None
     assert result.frames.written > 0
 
@@ -217,7 +217,7 @@ def test_a_generator_that_was_stopped_says_so(tmp_path: Path) -> None:
         _, log = process.communicate(timeout=60)
     assert process.returncode == 4, log
     result = valid_run(output.read_text(encoding="utf-8"))
-    assert {check.name: check.outcome for check in result.checks}["generator in time"] == "failed"
+    assert {check.name: check.outcome for check in result.checks}["generator on schedule"] == "failed"
     assert result.frames is not None
     # The first frame of the stall is due 10 ms after its beginning at the latest; figures have 0.4 %.
     assert result.frames.jitter_ms.max >= 980
@@ -256,10 +256,10 @@ def test_somebodys_file_in_the_way_is_not_removed(layout: str, run: RunCommand, 
         foreign.write_text("somebody's")
         _, log = process.communicate(timeout=60)
     if layout == "file_a_writer":  # not in its way
-        assert "is not of this run" in log
+        assert "does not belong to this run" in log
     else:
         assert f"{foreign.name} was there before" in log
-        assert "File exists" in (valid_run(output.read_text(encoding="utf-8")).document.problem or "")
+        assert "it exists already" in (valid_run(output.read_text(encoding="utf-8")).document.problem or "")
     assert process.returncode == 1
     assert foreign.read_text() == "somebody's"
     foreign.rename(tmp_path / "mine")
@@ -338,7 +338,7 @@ def test_plans_show_what_will_be_written_and_write_nothing(run: RunCommand, tmp_
     ):
         shown = run(*arguments, "--dry-run")
         assert shown.returncode == 0, shown.stderr
-        assert "a new folder in" in shown.stderr
+        assert "a new directory in" in shown.stderr
         refused = run(*arguments)
         assert refused.returncode == 2
         assert "--yes" in refused.stderr
@@ -348,7 +348,7 @@ def test_plans_show_what_will_be_written_and_write_nothing(run: RunCommand, tmp_
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["bench", "frames", "absent", "--frame-size", "1MiB", "--rate", "1"], ["absent", "not there"]),
+        (["bench", "frames", "absent", "--frame-size", "1MiB", "--rate", "1"], ["absent", "does not exist"]),
         (["bench", "frames", ".", "--frame-size", "huge", "--rate", "1"], ["--frame-size", "huge"]),
         (["bench", "frames", ".", "--frame-size", "1MiB", "--rate", "0"], ["--rate 0", "--frames"]),
         (
@@ -361,8 +361,8 @@ def test_plans_show_what_will_be_written_and_write_nothing(run: RunCommand, tmp_
             ["--queue-depth 4", "--sync each"],
         ),
         (["bench", "stream", ".", "--queue-depth", "4", "--backend", "hdf5"], ["--queue-depth 4", "hdf5"]),
-        (["bench", "stream", ".", "--output", "absent/run.json"], ["absent/run.json", "not there"]),
-        (["bench", "clean", "absent"], ["absent", "not there"]),
+        (["bench", "stream", ".", "--output", "absent/run.json"], ["absent/run.json", "does not exist"]),
+        (["bench", "clean", "absent"], ["absent", "does not exist"]),
         (
             ["bench", "frames", "/proc/sys/kernel", "--frame-size", "1MiB", "--rate", "1", "--yes"],
             ["/proc/sys/kernel cannot be written into"],
@@ -417,7 +417,7 @@ def test_who_does_not_say_yes_is_told_the_same_everywhere(
     )  # fmt: skip
     assert (asked.returncode, unasked.returncode) == (code, 2), asked.stderr
     for finished in (asked, unasked):
-        assert "error: nothing is written without a yes" in finished.stderr
+        assert "error: nothing is written not confirmed" in finished.stderr
     assert list(tmp_path.iterdir()) == []
 
 

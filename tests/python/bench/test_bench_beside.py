@@ -44,12 +44,12 @@ def test_blocks_have_both_cases_and_the_other_load_was_there(run: RunCommand, tm
         checks = {check.name: check for check in each.run.checks}
         assert each.run.frames is not None
         assert each.run.frames.due == 120
-        assert ("second load under way" in checks) == (each.case == "beside")
+        assert ("background load active" in checks) == (each.case == "beside")
         assert "machine quiet" in checks
-        assert each.case == "alone" or "storage to itself" not in checks
+        assert each.case == "alone" or "storage used exclusively" not in checks
         if each.case == "beside":
             # 8 MiB are written within a moment: it is begun again and again.
-            actual = checks["second load under way"].actual
+            actual = checks["background load active"].actual
             assert int(actual.split("begun ")[1].split()[0]) > 1
             assert "it ended" not in actual
     assert {path.name for path in tmp_path.iterdir()} == {"other"}
@@ -83,7 +83,7 @@ def test_a_command_of_ones_own_ends_with_all_that_it_started(run: RunCommand, tm
     assert campaign.complete
     (beside,) = (each.run for each in campaign.runs if each.case == "beside")
     checks = {check.name: check.outcome for check in beside.checks}
-    assert checks["second load under way"] == "ok"
+    assert checks["background load active"] == "ok"
     child = int((tmp_path / "pid").read_text())
     assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
 
@@ -91,16 +91,16 @@ def test_a_command_of_ones_own_ends_with_all_that_it_started(run: RunCommand, tm
 @pytest.mark.parametrize(
     ("beside", "words"),
     [
-        ("", "is no workload"),
-        ("clean", "is no workload"),
+        ("", "is not a workload"),
+        ("clean", "is not a workload"),
         ("stream 'x", "No closing quotation"),
         ("stream --size much", '--size: "much" is not a size'),
         ("stream --sizes 1GiB", "No such option"),
         ("stream --yes", "--yes has no meaning there"),
         ("stream --background stream", "--background has no meaning there"),
         ("frames --rate 1", "--frame-size"),
-        ("frames --rate 0 --frame-size 1MiB", "--rate 0 needs --frames"),
-        ("command --", "is no workload"),
+        ("frames --rate 0 --frame-size 1MiB", "--rate 0 requires --frames"),
+        ("command --", "is not a workload"),
     ],
 )
 def test_what_cannot_run_beside_is_named(run: RunCommand, tmp_path: Path, beside: str, words: str) -> None:
@@ -115,7 +115,7 @@ def test_a_dry_run_shows_both(run: RunCommand, tmp_path: Path) -> None:
         "bench", "frames", str(tmp_path), *FRAMES, "--background", STREAM, "--blocks", "4", "--dry-run"
     )
     assert finished.returncode == 0
-    for words in (STREAM, "8 MiB", "4, each alone and beside"):
+    for words in (STREAM, "8 MiB", "4, each alone and with background load"):
         assert words in finished.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -127,10 +127,10 @@ def test_what_does_not_begin_beside_fails_the_command(run: RunCommand, tmp_path:
     broken.chmod(0o755)
     finished = run("bench", "frames", str(target), *FRAMES, "--background", f"command -- {tmp_path}/none")
     assert finished.returncode == 2, "before anything is written"
-    assert f"there is no program {tmp_path}/none" in finished.stderr
+    assert f"was not found {tmp_path}/none" in finished.stderr
     finished = run("bench", "frames", str(target), *FRAMES, "--background", f"command -- {broken}")
     assert finished.returncode == 1
-    assert "what was to run beside it did not" in finished.stderr
+    assert "the background load failed" in finished.stderr
     assert list(target.iterdir()) == []
 
 
@@ -141,7 +141,7 @@ def test_what_ends_too_early_beside_makes_the_run_invalid(run: RunCommand, tmp_p
     campaign = campaign_of(finished.stdout)
     assert finished.returncode == 4
     (beside,) = (each.run for each in campaign.runs if each.case == "beside")
-    (check,) = (check for check in beside.checks if check.name == "second load under way")
+    (check,) = (check for check in beside.checks if check.name == "background load active")
     assert check.outcome == "failed"
     assert "false ended with exit code 1" in check.actual
 
@@ -207,7 +207,7 @@ def test_the_share_under_way_counts_each_moment(stints: list[tuple[int, int]]) -
     assert check.outcome == ("ok" if share >= 0.95 else "warning" if share >= 0.5 else "failed")
     runs = "".join("x" if each else " " for each in there).split("x")
     longest = max(len(each) for each in runs)
-    assert check.actual.endswith(f"the longest gap {_text(longest)}")
+    assert check.actual.endswith(f"longest gap {_text(longest)}")
 
 
 def _text(seconds: float) -> str:
@@ -247,7 +247,7 @@ def test_a_storm_of_names_runs_beside(run: RunCommand, tmp_path: Path) -> None:
     finished = run("bench", "frames", str(tmp_path), *FRAMES, "--background", storm, "--blocks", "1")
     campaign = campaign_of(finished.stdout)
     (beside,) = (each.run for each in campaign.runs if each.case == "beside")
-    (check,) = (check for check in beside.checks if check.name == "second load under way")
+    (check,) = (check for check in beside.checks if check.name == "background load active")
     assert "begun 0 times" not in check.actual
     assert beside.frames is not None
     assert beside.frames.written == 120

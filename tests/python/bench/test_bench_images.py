@@ -122,8 +122,8 @@ def test_compressed_files_are_written_in_turn(run: RunCommand, tmp_path: Path) -
         numpy.testing.assert_array_equal(image, images[number % 4])
     for path in paths:  # 2 is a warning: zeros follow
         assert subprocess.run(["gzip", "--test", str(path)], check=False).returncode in (0, 2)
-    (check,) = (check for check in result.checks if check.name == "content as hard as it gets")
-    assert (check.outcome, check.actual) == ("warning", "4 images in turn, made up")
+    (check,) = (check for check in result.checks if check.name == "incompressible content")
+    assert (check.outcome, check.actual) == ("warning", "4 generated images in turn")
 
 
 def test_a_pilatus_6m_in_gzip_has_the_size_of_the_source() -> None:
@@ -236,7 +236,7 @@ def test_images_of_mine_are_the_frames(
         found = pixels_in(path)
         assert found.dtype == numpy.int32
         numpy.testing.assert_array_equal(found, images[number % 3])
-    (check,) = (check for check in result.checks if check.name == "content as hard as it gets")
+    (check,) = (check for check in result.checks if check.name == "incompressible content")
     assert check.outcome == "warning"
     assert check.actual.startswith(f"3 in turn of the images of {mine.resolve()}, ")
     assert result.document.plan.content_ratio > 1.5, "they compress, and the check says so"
@@ -270,9 +270,9 @@ def test_no_more_images_are_held_than_needed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "options", "words"),
     [
-        ("int32", ("--shape", "61x97"), ("--shape 61x97", "leave it away")),
-        ("int32", ("--frame-size", "1MiB"), ("--frame-size 1MiB", "leave it away")),
-        ("int32", ("--type", "int32"), ("--type int32", "leave it away")),
+        ("int32", ("--shape", "61x97"), ("--shape 61x97", "leave it out")),
+        ("int32", ("--frame-size", "1MiB"), ("--frame-size 1MiB", "leave it out")),
+        ("int32", ("--type", "int32"), ("--type int32", "leave it out")),
         ("float64", (), ("float64", "uint16")),
         ("uint32", (), ("CBF", "4294967295", "--format tiff")),
     ],
@@ -290,7 +290,7 @@ def test_images_that_a_format_does_not_hold_are_named(
 
 def test_what_is_no_image_is_named(run: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "not.cbf").write_bytes(b"no image")
-    for path, words in ((tmp_path / "not.cbf", "not.cbf"), (tmp_path / "nowhere", "is not there")):
+    for path, words in ((tmp_path / "not.cbf", "not.cbf"), (tmp_path / "nowhere", "does not exist")):
         own = ("--format", "cbf", "--content", "file", "--content-file", str(path))
         finished = run("bench", "frames", str(tmp_path), "--rate", "1", *own, "--dry-run")
         assert finished.returncode in (1, 2), finished.stderr
@@ -305,9 +305,9 @@ def test_what_is_no_image_is_named(run: RunCommand, tmp_path: Path) -> None:
         (("--format", "tiff", "--shape", "10 by 10"), ("--shape 10 by 10", "2527x2463")),
         (("--format", "tiff", "--shape", "10x0"), ("--shape 10x0",)),
         (("--format", "hdf5", "--shape", "1000000x1000000"), ("1000000 x 1000000", "4 GiB")),
-        (("--shape", "10x10", "--frame-size", "1MiB"), ("--frame-size or --shape",)),
+        (("--shape", "10x10", "--frame-size", "1MiB"), ("--frame-size and --shape",)),
         (("--frame-size", "1MiB", "--type", "uint16"), ("--type uint16 with --frame-size 1MiB", "--shape")),
-        ((), ("--frame-size or --shape",)),
+        ((), ("--frame-size and --shape",)),
         (("--shape", "9x9", "--rename", "--layout", "file_a_writer"), ("file_a_writer", "--rename")),
     ],
 )

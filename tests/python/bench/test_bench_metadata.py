@@ -186,7 +186,7 @@ def test_a_file_system_without_inodes_ends_the_run_with_what_was_measured(tmp_pa
     finally:
         subprocess.run(["umount", "--lazy", tmp_path], check=True)
     assert document.problem is not None
-    assert "No space left on device" in document.problem
+    assert "no space left on the storage" in document.problem
     assert document.metadata is not None
     last = document.metadata.phases[-1]
     assert (last.operation, last.complete) == ("file_create", False)
@@ -200,7 +200,7 @@ def ignore(_: LoadProgress) -> None:
 def test_what_will_be_made_is_told_and_refused_where_it_does_not_fit(run: RunCommand, tmp_path: Path) -> None:
     shown = run("bench", "metadata", str(tmp_path), *SMALL, "--dry-run")
     assert shown.returncode == 0
-    assert "a new folder in" in shown.stderr
+    assert "a new directory in" in shown.stderr
     assert "294 names in all" in shown.stderr  # 3 x (2 trees of 7, and 42 of each kind)
     refused = run("bench", "metadata", str(tmp_path), *SMALL)
     assert refused.returncode == 2
@@ -307,7 +307,7 @@ def test_only_what_a_tree_has_is_removed(names: set[str], kinds: object, place: 
         folder.remove()
         assert not folder.path.exists()
     else:
-        with pytest.raises(PenstockError, match="not of this run"):
+        with pytest.raises(PenstockError, match="does not belong to this run"):
             folder.remove()
         for path_text in foreign:
             assert os.path.lexists(tree / path_text), path_text
@@ -329,7 +329,7 @@ def test_items_of_many_ranks_threads_are_removed_and_no_others(tmp_path: Path) -
         (tree / name).write_text("")
     for name in ("f12000-000000000", "f01000-000000000"):
         (tree / name).write_text("somebody's")
-    with pytest.raises(PenstockError, match="not of this run"):
+    with pytest.raises(PenstockError, match="does not belong to this run"):
         folder.remove()
     assert sorted(path.name for path in tree.iterdir()) == ["f01000-000000000", "f12000-000000000"]
 
@@ -389,10 +389,10 @@ def test_conditions_that_make_figures_doubtful_are_named() -> None:
     found = outcomes(document)
     assert found["long enough (file stat)"] == "warning"
     assert found["threads end together (file create)"] == "warning"
-    assert found["files forced to storage"] == "warning"
+    assert found["files synced to storage"] == "warning"
     assert found["looked up in storage"] == "warning"
     forced = document_of(("file_create", 0, True, 11, 12), sync="each")
-    assert outcomes(forced)["files forced to storage"] == "ok"
+    assert outcomes(forced)["files synced to storage"] == "ok"
     assert "looked up in storage" not in outcomes(forced)
     short = document_of(("file_create", 0, True, 0.01, 0.01), ("file_create", 1, True, 0.009, 0.009))
     assert outcomes(short)["long enough (file create)"] == "failed"
@@ -434,7 +434,7 @@ def test_what_another_machine_made_is_looked_up_in_storage(
     found = {check.name: check for check in checks}
     assert found["looked up in storage"].outcome == outcome
     assert advice in found["looked up in storage"].advice
-    assert {"ranks begin together", "clocks of ranks agree"} <= set(found)
+    assert {"ranks start together", "clocks of ranks agree"} <= set(found)
 
 
 def test_ranks_of_one_thread_end_together_too() -> None:

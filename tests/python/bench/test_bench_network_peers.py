@@ -165,7 +165,7 @@ def test_one_client_at_a_time(run: RunCommand, listen: Listen) -> None:
         assert answer(first)["type"] == "welcome"
         second = run("bench", "network", other.address, *SHORT)
     assert second.returncode == 1
-    assert "another client measures" in second.stderr
+    assert "another client is measuring" in second.stderr
 
 
 def test_silence_ends_within_a_limit(listen: Listen) -> None:

@@ -122,7 +122,7 @@ def _perf_may_be_used(folder: Path) -> bool:
 
 def test_a_run_has_its_profile(run: RunCommand, tmp_path: Path) -> None:
     if not _perf_may_be_used(tmp_path):
-        pytest.skip("perf may not be used here")
+        pytest.skip("perf is not permitted here")
     target = tmp_path / "target"
     target.mkdir()
     result = valid_run(run("bench", "stream", str(target), *STREAM).stdout)
@@ -135,7 +135,7 @@ def test_a_run_has_its_profile(run: RunCommand, tmp_path: Path) -> None:
 
 def test_a_campaign_has_a_value_for_each_kind_of_work(run: RunCommand, tmp_path: Path) -> None:
     if not _perf_may_be_used(tmp_path):
-        pytest.skip("perf may not be used here")
+        pytest.skip("perf is not permitted here")
     target = tmp_path / "target"
     target.mkdir()
     (tmp_path / "cost.yaml").write_text(
@@ -163,11 +163,11 @@ def test_without_perf_the_run_goes_on_and_says_why(tmp_path: Path, refusal: str)
     programs, target = tmp_path / "programs", tmp_path / "target"
     programs.mkdir()
     target.mkdir()
-    words = "the program perf is not there"
+    words = "the program perf is not installed"
     if refusal:
         (programs / "perf").write_text(refusal)
         (programs / "perf").chmod(0o755)
-        words = "perf may not be used here (Access to performance counters is limited.)"
+        words = "perf is not permitted here (Access to performance counters is limited.)"
     finished = subprocess.run(
         [sys.executable, "-m", "penstock", "bench", "stream", str(target), *STREAM],
         capture_output=True,

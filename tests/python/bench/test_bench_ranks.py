@@ -56,7 +56,7 @@ def test_ranks_write_and_read_what_another_wrote(run: RunCommand, tmp_path: Path
     assert job.ranks == len(job.parts) == 2
     assert {"openmpi": "Open MPI v", "mpich": "MPICH Version: "}[mpi] in job.library
     names = {check.name for check in result.checks}
-    assert {"ranks begin together", "clocks of ranks agree", "threads end together (write)"} <= names
+    assert {"ranks start together", "clocks of ranks agree", "threads end together (write)"} <= names
 
 
 def test_the_clocks_of_one_machine_agree(run: RunCommand, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_ranks_make_names_and_look_up_those_of_another(
     assert result.document.job is not None
     assert result.document.job.ranks == len(result.document.job.parts) == 3
     names_of_checks = {check.name for check in result.checks}
-    assert {"ranks begin together", "clocks of ranks agree", "looked up in storage"} <= names_of_checks
+    assert {"ranks start together", "clocks of ranks agree", "looked up in storage"} <= names_of_checks
     assert list(tmp_path.iterdir()) == []
 
 
@@ -334,7 +334,7 @@ def test_a_job_whose_figures_are_lost_says_so(
     os.kill(command.rank(victim), signal.SIGKILL)
     code, log = command.end()
     assert code == 1, log
-    assert "A rank died, and the others could not tell what they had measured" in log
+    assert "a rank died, and the others could not report their measurements" in log
     assert not command.output.exists()
     assert list(command.target.iterdir()) == []
 
@@ -346,7 +346,7 @@ def test_a_rank_killed_between_collective_calls_hangs_nobody(long_run: Callable[
     os.kill(command.rank(1), signal.SIGKILL)
     code, log = command.end()
     assert code == 1, log
-    assert "A rank died" in log or command.output.exists()
+    assert "a rank died" in log or command.output.exists()
     assert list(command.target.iterdir()) == []
 
 
@@ -419,7 +419,7 @@ def test_ranks_that_were_not_together_are_told() -> None:
     assert {check.outcome for check in rank_checks(job_of())} == {"ok"}
     assert list(rank_checks(frames_document())) == []
     (late, _) = rank_checks(job_of(late_ns=20_000_000))
-    assert (late.name, late.outcome, late.actual) == ("ranks begin together", "warning", "20 ms")
+    assert (late.name, late.outcome, late.actual) == ("ranks start together", "warning", "20 ms")
     (_, clocks) = rank_checks(job_of(error_ns=2_000_000))
     assert (clocks.name, clocks.outcome) == ("clocks of ranks agree", "warning")
     (even,) = check_ranks_end_together(job_of())

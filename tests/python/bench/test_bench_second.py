@@ -101,7 +101,7 @@ def test_a_large_file_is_read_by_several_threads(tmp_path: Path) -> None:
         (["--write"], "--write True: there is no such field"),
         (["--transfer=much"], "is not a size"),
         (["{data}/absent"], "there is no"),
-        (["{data}/empty"], "no file with bytes"),
+        (["{data}/empty"], "no non-empty file"),
     ],
 )
 def test_what_cannot_be_read_is_named(words: list[str], said: str, data: Path) -> None:
@@ -117,9 +117,9 @@ def test_frames_are_measured_beside_a_reader(run: RunCommand, data: Path, tmp_pa
     beside = ("--background", f"read '{data}' --threads 2", "--blocks", "1")
     finished = run("bench", "frames", str(target), *FRAMES, "--json", *beside)
     campaign = Campaign.model_validate_json(finished.stdout)
-    assert "2 files of 3.15 MB, read again and again; nothing is written" in finished.stderr
+    assert "2 files of 3.15 MB, read repeatedly; nothing is written" in finished.stderr
     (run_beside,) = (each.run for each in campaign.runs if each.case == "beside")
-    (check,) = (check for check in run_beside.checks if check.name == "second load under way")
+    (check,) = (check for check in run_beside.checks if check.name == "background load active")
     assert check.outcome == "ok"
     assert "begun 1 times" in check.actual
     assert "B read, " in check.actual
@@ -138,15 +138,15 @@ def test_a_verdict_beside_a_reader_has_it_beside_each_step(
     verdict = Verdict.model_validate_json(finished.stdout)
     assert verdict.beside == f"read {data}"
     for step in verdict.steps:
-        assert "second load under way" in [check.name for check in step.run.checks]
-        assert "storage to itself" not in [check.name for check in step.run.checks]
+        assert "background load active" in [check.name for check in step.run.checks]
+        assert "storage used exclusively" not in [check.name for check in step.run.checks]
     assert list(target.iterdir()) == []
     refused = run("verdict", "custom", str(target), *small, "--background-target", str(data))
     assert refused.returncode == 2
-    assert "--background-target is for --background" in refused.stderr
+    assert "--background-target requires --background" in refused.stderr
     refused = run("verdict", "custom", str(target), *small, "--background", "nothing")
     assert refused.returncode == 2
-    assert "is no workload" in refused.stderr
+    assert "is not a workload" in refused.stderr
 
 
 CAMPAIGN = """
@@ -172,7 +172,7 @@ def test_a_campaign_shows_what_runs_beside_do(run: RunCommand, data: Path, tmp_p
     with_check = {
         each.case
         for each in campaign.runs
-        if any(check.name == "second load under way" for check in each.run.checks)
+        if any(check.name == "background load active" for check in each.run.checks)
     }
     assert with_check == {case.name for case in campaign.cases if case.parameters["beside"] != "none"}
     assert len(with_check) == 2
@@ -184,15 +184,15 @@ def test_a_campaign_shows_what_runs_beside_do(run: RunCommand, data: Path, tmp_p
 @pytest.mark.parametrize(
     ("beside", "said"),
     [
-        ("", "which is no workload"),
-        ("command -- true", "which is no workload"),
-        ("network", "which is no workload"),
-        ("stream --ranks 2", "which cannot be repeated"),
-        ("stream --backend store", "which cannot be repeated"),
+        ("", "which is not a workload"),
+        ("command -- true", "which is not a workload"),
+        ("network", "which is not a workload"),
+        ("stream --ranks 2", "cannot be repeated"),
+        ("stream --backend store", "cannot be repeated"),
         ("metadata --items 5 more", "more has no meaning there"),
         ("stream --background none", "--background has no meaning there"),
-        ("stream --sizes 1GiB", "there is no such parameter"),
-        ("frames --rate 5", "--frame-size or --shape"),
+        ("stream --sizes 1GiB", "unknown parameter"),
+        ("frames --rate 5", "--frame-size and --shape"),
         ("read --threads none", "--threads none"),
         ("stream 'x", "No closing quotation"),
     ],
@@ -226,8 +226,8 @@ def test_a_reader_without_a_path_reads_what_the_target_has(folder: BenchFolder, 
     """And finds nothing where there is but the run's own folder."""
     job = parameters_of("frames", {"frame_size": "4KiB", "rate": 100, "seconds": 1.2, "beside": "read"}).job()
     assert isinstance(job, Job)
-    with pytest.raises(UsageError, match="no file with bytes"):
+    with pytest.raises(UsageError, match="no non-empty file"):
         job.run(folder, QUIET)
     (tmp_path / "theirs").write_bytes(b"x" * 5000)
     run = job.run(folder, QUIET)
-    assert [check.outcome for check in run.checks if check.name == "second load under way"] == ["ok"]
+    assert [check.outcome for check in run.checks if check.name == "background load active"] == ["ok"]

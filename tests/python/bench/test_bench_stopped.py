@@ -43,7 +43,9 @@ def stop_for_a_while(process: subprocess.Popen[str]) -> None:
 
 
 def outcome_of(document: LoadDocument) -> str:
-    (found,) = (c for c in machine_checks(document, document.active_seconds) if c.name == "generator in time")
+    (found,) = (
+        c for c in machine_checks(document, document.active_seconds) if c.name == "generator on schedule"
+    )
     return found.outcome
 
 

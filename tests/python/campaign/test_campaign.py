@@ -179,17 +179,17 @@ def test_plans_are_shown_and_nothing_is_written(run: RunCommand, tmp_path: Path,
     plan = valid_campaign(shown.stdout)
     assert len(plan.cases) == 3
     assert plan.runs == []
-    for word in ("3: frame_size=4 KiB", "12 to be made", "328 kB at most at once", "2.29 MB in all"):
+    for word in ("3: frame_size=4 KiB", "12 remaining", "328 kB at most at once", "2.29 MB in all"):
         assert word in shown.stderr
     told = " ".join(shown.stderr.split())
     assert "the shortest phase moves 80 KiB: from 81.9 kB/s on it takes less than 1 s" in told
     for more, words in (
         ((), ["--output"]),
         (("--output", "out.json"), ["--yes"]),
-        (("--output", "absent/out.json"), ["absent/out.json", "not there"]),
+        (("--output", "absent/out.json"), ["absent/out.json", "does not exist"]),
         (("--output", "out.json", "--resume"), ["out.json", "cannot be opened"]),
         (("--target", str(memory), "--dry-run"), ["two targets"]),
-        (("--target", "absent", "--dry-run"), ["absent", "not there"]),
+        (("--target", "absent", "--dry-run"), ["absent", "does not exist"]),
     ):
         refused = run(*command, *more)
         assert refused.returncode == 2, refused.stderr
@@ -235,7 +235,7 @@ def test_the_largest_case_has_to_fit(run: RunCommand, tmp_path: Path, memory: Pa
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "is not understood"),
+        ("", "cannot be read"),
         ('{"format":"penstock-campaign 1"}', "not a whole campaign"),
         ('{"format":"penstock-campaign 1","name":' + "[" * 100_000, "not a whole campaign"),
         ('{"format":"penstock-run 1"}', "not a whole run"),
@@ -294,7 +294,7 @@ def test_a_campaign_of_the_network_takes_addresses_and_stores_nothing(
         assert {transfer.name for transfer in network.transfers} == {"up", "down", "both: up", "both: down"}
         assert [trips.message_bytes for trips in network.round_trips] == [8]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["network.json", "quick.yaml"]
-    assert run("campaign", description, *options, "--resume").returncode == 1, "nothing is left to be made"
+    assert run("campaign", description, *options, "--resume").returncode == 1, "nothing is left remaining"
 
 
 @pytest.mark.parametrize(
@@ -351,7 +351,7 @@ def test_a_target_that_is_read_only_is_refused_before_anything_is_tried(
         "campaign", "metadata-operations", "--target", "/proc/sys/kernel", "--output", str(output), "--yes"
     )
     assert finished.returncode == 2, finished.stderr
-    assert "/proc/sys/kernel cannot be written into" in finished.stderr
+    assert "write into the target /proc/sys/kernel" in finished.stderr
     assert not output.exists()
 
 

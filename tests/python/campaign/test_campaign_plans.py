@@ -159,25 +159,25 @@ def test_a_new_workload_needs_a_line_and_no_change_of_the_engine(monkeypatch: py
 
 
 BAD = {
-    "there is no field `colour`": SMALL + "colour: red\n",
+    "unknown field `colour`": SMALL + "colour: red\n",
     "`title` is missing": "workload: frames",
-    'no workload "walk"': SMALL.replace("workload: frames", "workload: walk"),
-    "a frame has `frame_size` or `shape`": SMALL.replace("frame_size: 4 KiB, ", ""),
-    "`speed` of the workload frames: there is no such parameter": SMALL.replace("seconds: 1", "speed: 1"),
+    'unknown workload "walk"': SMALL.replace("workload: frames", "workload: walk"),
+    "exactly one of `frame_size` and `shape`": SMALL.replace("frame_size: 4 KiB, ", ""),
+    "`speed` of the workload frames: this parameter is unknown": SMALL.replace("seconds: 1", "speed: 1"),
     "is not a size": SMALL.replace("4 KiB", "huge"),
     "-5": SMALL.replace("rate: [10, 20]", "rate: [10, -5]"),
     "must be a number, true, false, or a short text": SMALL.replace("[10, 20]", "[.nan, .inf]"),
-    "and not a date": SMALL.replace("[10, 20]", "[2026-01-01]"),
+    "not a date": SMALL.replace("[10, 20]", "[2026-01-01]"),
     "vary.rate": SMALL.replace("[10, 20]", "[]"),
-    "stands twice": SMALL.replace("[10, 20]", "[10, 10]"),
-    "`writers` is varied and has a value": SMALL.replace("seconds: 1", "writers: 1"),
-    "cases; at most 10000": SMALL.replace("[10, 20]", str(list(range(1, 9000)))),
-    "at most 1000": SMALL.replace("blocks: 3", "blocks: 1000000"),
-    "cannot be printed": SMALL.replace("title: Small", 'title: "a\\e[2J"'),
+    "is defined twice": SMALL.replace("[10, 20]", "[10, 10]"),
+    "`writers` is both in `vary` and in `parameters`": SMALL.replace("seconds: 1", "writers: 1"),
+    "cases exceed the maximum of 10000": SMALL.replace("[10, 20]", str(list(range(1, 9000)))),
+    "exceeds the maximum of 1000": SMALL.replace("blocks: 3", "blocks: 1000000"),
+    "unprintable characters": SMALL.replace("title: Small", 'title: "a\\e[2J"'),
     "aliases": SMALL.replace("[10, 20]", "&a [*a]"),
     "is not YAML": SMALL.replace("[10, 20]", "[10, " + "9" * 5000 + "]"),
     "the case rate 0, writers 1": SMALL.replace("[10, 20]", "[0]"),
-    "must hold `field: value`": "[1, 2]",
+    "must consist of `field: value`": "[1, 2]",
     "shows `colour`, in which no cases differ": SMALL + "views: [{kind: plot, value: x, rows: colour}]\n",
     "the value `carriedd`, which no run of frames has": SMALL
     + "views: [{kind: plot, value: carriedd, rows: rate}]\n",
@@ -391,7 +391,7 @@ def test_the_page_of_a_campaign_draws_its_plots_and_says_whose_they_are() -> Non
     whose, views, *_ = campaign_page(campaign, "x.json").sections
     assert whose.blocks == [
         Facts({"reproduces": "Somebody 2012"}),
-        Lines("It differs from that", ["smaller"]),
+        Lines("Differences from it", ["smaller"]),
     ]
     drawn, table = views.blocks
     assert isinstance(drawn, Picture)
@@ -406,7 +406,7 @@ def test_the_page_of_a_campaign_draws_its_plots_and_says_whose_they_are() -> Non
     ("workload", "values", "words"),
     [
         ("frames", {"rate": 1, "format": "cbf", "frame_size": "1 MB"}, "follows from its shape"),
-        ("frames", {"rate": 1, "format": "tiff", "layout": "file_a_writer"}, "holds plain frames"),
+        ("frames", {"rate": 1, "format": "tiff", "layout": "file_a_writer"}, "requires raw frames"),
         ("frames", {"rate": 1, "frame_size": "1 MB", "seconds": 2, "ranks": 3}, "fewer than 3 ranks"),
         ("stream", {"mpi_io": "ompio"}, "--backend mpiio"),
         ("stream", {"collective": True}, "--collective"),
@@ -414,12 +414,12 @@ def test_the_page_of_a_campaign_draws_its_plots_and_says_whose_they_are() -> Non
         ("stream", {"backend": "mpiio", "hints": "cb_nodes=2 no"}, 'hint "no"'),
         ("stream", {"deflate": 1}, "--backend hdf5"),
         ("hdf5", {"deflate": 1, "shared": True, "ranks": 2}, "--collective"),
-        ("hdf5", {"chunk": "3 MiB"}, "no multiple of --chunk"),
-        ("hdf5", {"backend": "posix"}, "no such parameter"),
+        ("hdf5", {"chunk": "3 MiB"}, "not a multiple of --chunk"),
+        ("hdf5", {"backend": "posix"}, "this parameter is unknown"),
         ("stream", {"backend": "mpiio", "threads": 2}, "more --ranks"),
         ("metadata", {"shift": 1}, "--threads 1"),
         ("metadata", {"shift": 2, "ranks": 2}, "--ranks 2"),
-        ("metadata", {"depth": 20, "branch": 10}, "too many"),
+        ("metadata", {"depth": 20, "branch": 10}, "exceed the limits"),
     ],
 )
 def test_parameters_that_do_not_go_together_are_named(
@@ -466,7 +466,7 @@ def test_image_files_metadata_and_ranks_are_workloads_of_campaigns(tmp_path: Pat
     mine: dict[str, Parameter] = {"content": "file", "content_file": str(tmp_path / "mine.npy")}
     own = parameters_of("frames", {"rate": 10, "seconds": 1, "format": "hdf5", **mine}).job()
     assert own.bytes >= 10 * 10 * 20 * 2
-    with pytest.raises(UsageError, match="--rows 10 with images of your own"):
+    with pytest.raises(UsageError, match="--rows 10 excludes --content-file"):
         parameters_of("frames", {"rate": 10, "seconds": 1, "format": "hdf5", "rows": 10, **mine}).job()
     shared: dict[str, Parameter] = {"backend": "mpiio", "shared": True, "ranks": 2}
     stream = parameters_of("stream", {**shared, "size": "9 MiB", "block": "8 MiB"}).job()

@@ -118,7 +118,7 @@ def test_a_target_that_goes_away_fails_its_own_cases_alone(tmp_path: Path) -> No
     job = job_that([], [])
     campaign = run_campaign(CampaignPlan(gone, {"threads=1": job}), told.telling())
     assert len(campaign.failures) == 3
-    assert "gone is not there" in campaign.failures[0].problem
+    assert "gone does not exist" in campaign.failures[0].problem
 
 
 def test_a_campaign_that_goes_on_elsewhere_is_told_so(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_growing_document_is_whole_and_one_commands_own(tmp_path: Path) -> Non
     assert [each.name for each in tmp_path.iterdir()] == ["document.json"]
     with GrowingDocument.open(path) as document:
         assert document.read() == b"three\n"
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="exists already"):
         GrowingDocument.create(path, "four")
     assert path.read_text() == "three\n"
 
@@ -170,7 +170,7 @@ def test_a_version_that_cannot_be_written_leaves_the_one_before(tmp_path: Path) 
     with GrowingDocument.create(path, "one") as document:
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
         try:
-            with pytest.raises(PenstockError, match="cannot be written: File too large"):
+            with pytest.raises(PenstockError, match="cannot be written: the file would exceed"):
                 document.write("x" * 100_000)
             with pytest.raises(PenstockError, match="cannot be written"):
                 GrowingDocument.create(tmp_path / "other.json", "x" * 100_000)
@@ -185,7 +185,7 @@ def test_a_version_that_cannot_be_written_leaves_the_one_before(tmp_path: Path) 
 def test_nothing_of_others_is_written_over(tmp_path: Path) -> None:
     path, link = tmp_path / "document.json", tmp_path / "link.json"
     (tmp_path / "document.json.new").write_text("mine")
-    with pytest.raises(UsageError, match=r"document\.json\.new is there already"):
+    with pytest.raises(UsageError, match=r"document\.json\.new exists already"):
         GrowingDocument.create(path, "text")
     (tmp_path / "document.json.new").rename(tmp_path / "precious")
     GrowingDocument.create(path, "one").close()
@@ -195,7 +195,7 @@ def test_nothing_of_others_is_written_over(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert path.read_text() == "two\n"
     (tmp_path / "document.json.new").symlink_to(tmp_path / "precious")
-    with pytest.raises(UsageError, match="in the way"):
+    with pytest.raises(UsageError, match="not part of a document"):
         GrowingDocument.open(path)
     assert (tmp_path / "precious").read_text() == "mine"
     assert path.read_text() == "two\n"
@@ -206,9 +206,9 @@ def test_a_file_that_came_to_where_versions_are_made_stays(text: str, tmp_path: 
     path, new = tmp_path / "document.json", tmp_path / "document.json.new"
     with GrowingDocument.create(path, "one") as document:
         new.write_text(text)
-        with pytest.raises(PenstockError, match="cannot be written: File exists"):
+        with pytest.raises(PenstockError, match="cannot be written: it exists already"):
             document.write("two")
-    with pytest.raises(UsageError, match="in the way"):
+    with pytest.raises(UsageError, match="not part of a document"):
         GrowingDocument.open(path)
     assert (path.read_text(), new.read_text()) == ("one\n", text)
 
@@ -228,7 +228,7 @@ def test_another_file_in_the_place_of_a_version_stays(tmp_path: Path) -> None:
     with GrowingDocument.create(path, "one") as document:
         path.rename(moved)
         path.write_text("mine")
-        with pytest.raises(PenstockError, match="another file than the one that was written"):
+        with pytest.raises(PenstockError, match="not the file that was written"):
             document.write("two")
         assert (path.read_text(), moved.read_text()) == ("mine", "one\n")
         path.unlink()

@@ -43,18 +43,18 @@ def test_folders_with_odd_names_are_folders() -> None:
 @pytest.mark.parametrize(
     ("texts", "words"),
     [
-        ([], "needs a --target"),
-        (["a=/x", "a=/y"], 'two targets are called "a"'),
-        (["a=/x,servers=2", "a=/y,servers=2"], 'two targets are called "a-2"'),
+        ([], "--target is missing"),
+        (["a=/x", "a=/y"], 'two targets have the name "a"'),
+        (["a=/x,servers=2", "a=/y,servers=2"], 'two targets have the name "a-2"'),
         (["a=/x,servers=0"], "servers is '0'"),
         (["a=/x,servers=many"], "servers is 'many'"),
         (["a=/x,servers=9999999"], "servers is '9999999'"),
         (["a=/x,servers="], "servers is ''"),
-        (["a=/x,servers=2,servers=3"], "says `servers` twice"),
-        (["a=/x,servers=2,local=b"], 'the local disk "b" of a is no other target'),
-        (["a=/x,servers=2,local=a"], 'the local disk "a" of a is no other target'),
-        (["a=/x,local=b", "b=/y"], "no number of servers"),
-        ([",servers=2"], "is no folder"),
+        (["a=/x,servers=2,servers=3"], "`servers` is given twice"),
+        (["a=/x,servers=2,local=b"], 'local is "b", which is not another target'),
+        (["a=/x,servers=2,local=a"], 'local is "a", which is not another target'),
+        (["a=/x,local=b", "b=/y"], "local requires servers"),
+        ([",servers=2"], "is not a folder"),
     ],
 )
 def test_texts_that_are_no_targets_are_named(texts: list[str], words: str) -> None:

@@ -161,8 +161,8 @@ def test_foreign_broken_and_newer_databases_are_left_alone(known: Catalogue, tmp
     later.execute("PRAGMA user_version = 99")
     later.close()
     for path, words in (
-        (known.path, "not a catalogue"),
-        (broken, "cannot be used"),
+        (known.path, "not a run index"),
+        (broken, "cannot use the run index"),
         (newer, "newer version"),
     ):
         before = path.read_bytes()
@@ -191,7 +191,7 @@ def test_an_older_catalogue_is_brought_up_to_date(
     database.close()
     assert known.add(read_entry(written(tmp_path, "b.json", made_up_run(2e6)))) == "new"
     monkeypatch.setattr(module, "_STEPS", (*module._STEPS, "NONSENSE"))
-    with pytest.raises(PenstockError, match="cannot be used"):
+    with pytest.raises(PenstockError, match="cannot use the run index"):
         known.documents()
     monkeypatch.undo()
     with pytest.raises(PenstockError, match="newer version"):
@@ -237,13 +237,13 @@ def test_the_commands(known: Catalogue, tmp_path: Path) -> None:
     assert known.documents() == []
     for arguments, words in (
         (("show", "7"), "no document 7"),
-        (("forget",), "say what"),
-        (("forget", "1", "--missing"), "say what"),
-        (("add", str(deep / "other.json")), "is not understood"),
+        (("forget",), "give either"),
+        (("forget", "1", "--missing"), "give either"),
+        (("add", str(deep / "other.json")), "cannot be read"),
         (("add", str(deep / "pipe.json")), "is not a document"),
         (("add", "absent.json"), "absent.json"),
         (("list", "--since", "yesterday"), "yesterday"),
-        (("list", "--since", "9" * 30 + "d"), "is no time"),
+        (("list", "--since", "9" * 30 + "d"), "is neither a date nor an age"),
     ):
         refused = invoke(known, *arguments)
         assert refused.exit_code == 2, arguments
@@ -379,8 +379,8 @@ def test_a_catalogue_that_is_locked_is_waited_for_once(
         assert len(Catalogue(path).documents()) == 1
         entering.enter(made_up_campaign(done=4))
     said = capsys.readouterr().err
-    assert said.count("is not in the catalogue of runs") == 1
-    assert "once more at the end" in said
+    assert said.count("could not add") == 1
+    assert "another attempt follows at the end" in said
     assert [listed.entry.kind for listed in Catalogue(path).documents()] == ["run", "campaign"]
     with Entering(document) as entering:  # and one that is free is up to date after each run
         entering.enter(made_up_campaign(done=4))
@@ -408,7 +408,7 @@ def test_measurements_are_entered_and_a_catalogue_stops_none(
         finished = run("bench", "stream", str(target), "--size", "1MiB", "--yes", "--output", str(output))
         assert finished.returncode == 4, finished.stderr  # a run of a moment is invalid
         assert Run.model_validate_json(output.read_text()).workload == "stream"
-        assert ("is not in the catalogue" in finished.stderr) == (path != good)
+        assert ("could not add" in finished.stderr) == (path != good)
     assert broken.read_text() == "precious"
     small = ("--rows", "16", "--columns", "16", "--rate", "20", "--seconds", "1", "--quick", "--yes")
     monkeypatch.setenv("PENSTOCK_CATALOGUE", str(tmp_path / "verdicts.sqlite"))

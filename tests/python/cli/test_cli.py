@@ -101,8 +101,8 @@ def test_version_and_bare_call() -> None:
         (["simulate", "custom", "--rows", "4", "--columns", "4", "--encoding", "rle"], ["--encoding", "rle"]),
         (["simulate", "pilatus-6m", "--rows", "4"], ["custom"]),
         (["simulate", "custom", "--rows", "4", "--columns", "4", "--replay", "absent"], ["absent"]),
-        (["info", "absent.h5"], ["absent.h5", "not there"]),
-        (["check", "absent.h5"], ["absent.h5", "not there"]),
+        (["info", "absent.h5"], ["absent.h5", "does not exist"]),
+        (["check", "absent.h5"], ["absent.h5", "does not exist"]),
         (["check", ".", "--against", "recorded"], ["folder"]),
         (["detectors", "no-such-detector"], ["no-such-detector"]),
         (["record", "--chunk", "4x4x4x4", "--dry-run"], ["--chunk", "[4, 4, 4, 4]", "maximum of 3"]),
@@ -156,7 +156,7 @@ def test_what_stream_v2_has_no_name_for_goes_into_files_alone(to: str, tmp_path:
     for more in ((), ("--dry-run",)):
         result = invoke("simulate", "eiger2-1m", "--encoding", "zstd", "--to", to, *more)
         assert result.exit_code == 2
-        assert "no name for zstd" in one_line(result.stderr)
+        assert "not defined in Stream V2" in one_line(result.stderr)
     into = f"files:{tmp_path}?format=hdf5"
     assert invoke("simulate", "eiger2-1m", "--encoding", "zstd", "--to", into, "--dry-run").exit_code == 0
 
@@ -177,7 +177,7 @@ def test_a_dry_run_refuses_a_folder_that_takes_no_files() -> None:
 
 def test_a_dry_run_tells_which_frames_a_chunk_is_for(tmp_path: Path) -> None:
     shown = one_line(invoke("record", "--folder", str(tmp_path), "--chunk", "4x8x8", "--dry-run").stderr)
-    assert "4 x 8 x 8 pixels of a frame of 3 dimensions; whole frames where they have others" in shown
+    assert "4 x 8 x 8 pixels of a frame of 3 dimensions; single frames for other dimensions" in shown
     plain = one_line(invoke("record", "--folder", str(tmp_path), "--chunk", "8x8", "--dry-run").stderr)
     assert "8 x 8 pixels of a frame" in plain
     assert "dimensions" not in plain
@@ -226,14 +226,14 @@ def test_info_of_a_file_that_is_no_hdf5_fails(tmp_path: Path) -> None:
     (tmp_path / "x.h5").write_text("nothing")
     result = invoke("info", str(tmp_path / "x.h5"))
     assert result.exit_code == 1
-    assert "no HDF5 file" in result.stderr
+    assert "not an HDF5 file" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("does", "told"),
     [
         ('printf \'{"event": "result", "document": {\'; kill -9 $$', "was killed by SIGKILL"),
-        ('printf \'{"event": "result", "document": {%2000s\\n\' x', "an event that is not understood"),
+        ('printf \'{"event": "result", "document": {%2000s\\n\' x', "an event that cannot be read"),
     ],
 )
 def test_a_program_that_dies_in_the_middle_of_a_word_is_told_to_have_died(
@@ -254,7 +254,7 @@ def test_absent_programs_are_told_with_the_remedy(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("PENSTOCK_BIN", str(tmp_path))
     result = invoke("record", "--folder", str(tmp_path))
     assert result.exit_code == 1
-    assert "penstock-recorder is not there" in result.stderr
+    assert "penstock-recorder does not exist" in result.stderr
     assert "make build" in result.stderr
 
 

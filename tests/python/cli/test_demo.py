@@ -81,7 +81,7 @@ def test_replayed(
         fabio.cbfimage.CbfImage(data=data).write(str(images / f"{number}.cbf"))
     summary = run_demo(options(tmp_path / "out", images), view)
     check_left_behind(tmp_path / "out", summary)
-    assert summary.source.startswith("3 real images")
+    assert summary.source.startswith("3 recorded images")
 
 
 def test_an_empty_data_folder_leads_to_simulation(
@@ -94,7 +94,7 @@ def test_an_empty_data_folder_leads_to_simulation(
 
 def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.h5").write_text("years of work")
-    with pytest.raises(PenstockError, match="no demonstration made"):
+    with pytest.raises(PenstockError, match="no demonstration created"):
         prepare_folder(tmp_path)
     assert (tmp_path / "thesis.h5").read_text() == "years of work"
 
@@ -121,7 +121,7 @@ def test_a_demonstration_that_gets_nowhere_ends() -> None:
         now = second
         watchdog.look(second // 50)
     now = 300.0
-    with pytest.raises(PenstockError, match=r"no frame came.*3 are in it"):
+    with pytest.raises(PenstockError, match=r"no frame reached.*3 are in it"):
         watchdog.look(3)
 
 

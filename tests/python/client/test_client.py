@@ -201,7 +201,7 @@ def test_memory_for_resending_is_bounded(record: Record, tmp_path: Path) -> None
             for image in images[:3]:
                 series.send(image)
             with pytest.raises(
-                ClientTimeoutError, match=r"frame 3 found no room after 0.2 s; 3 frames of 7200"
+                ClientTimeoutError, match=r"frame 3 did not fit into the window after 0.2 s; 3 frames of 7200"
             ):
                 series.send(images[3], timeout=0.2)
             with pytest.raises(ClientTimeoutError, match="not all frames are acknowledged"):
@@ -417,8 +417,8 @@ def test_what_is_wrong_is_said_before_anything_is_sent(
         ({"metadata": {"type": "x"}}, "metadata sets type"),
         ({"metadata": {"channels": ["x"]}}, "for channels of the series"),
         ({"element": (1, 2, 2)}, "element 2 of a grid"),
-        ({"element": (-2, -3, 1)}, "-2 is no count"),
-        ({"element": (2.5, 2, 4)}, "2.5 is no count"),
+        ({"element": (-2, -3, 1)}, "-2 is not a count"),
+        ({"element": (2.5, 2, 4)}, "2.5 is not a count"),
         ({"resend_bytes": 0}, "resend_bytes is 0"),
     ]
     for options, why in cases:

@@ -69,13 +69,13 @@ ANSWERS: list[tuple[bytes, str]] = [
     (altered(12, b"\xff\xff\xff\x7f"), "announces an answer of 2147483647"),
     (altered(16, b"\x01"), r"\+ 1 bytes"),
     (altered(32, b"\x00\x00\x00\x00"), "checksum of its message hello"),
-    (message(ERROR, 0, {"type": "error", "code": [1], "message": "m"}), "is no text"),
-    (message(ERROR, 0, {"type": "error", "sequence": -1}), "is no count"),
-    (message(ERROR, 0, {"type": "error", "sequence": "0"}), "is no count"),
-    (message(ERROR, 0, {"sequence": 1 << 64}), "is no count"),
+    (message(ERROR, 0, {"type": "error", "code": [1], "message": "m"}), "is not text"),
+    (message(ERROR, 0, {"type": "error", "sequence": -1}), "is not a count"),
+    (message(ERROR, 0, {"type": "error", "sequence": "0"}), "is not a count"),
+    (message(ERROR, 0, {"sequence": 1 << 64}), "is not a count"),
     (message(ERROR, 0, {"code": "refused", "message": "go away"}), r"go away \(refused\)"),
     (raw(HELLO, cbor2.dumps([1])), "is no map"),
-    (raw(HELLO, b"\xff\xff"), "is no CBOR"),
+    (raw(HELLO, b"\xff\xff"), "is not CBOR"),
     (b"", "no recorder answered"),
 ]
 
@@ -120,7 +120,7 @@ def test_hostile_answers_to_the_c_client(library: ctypes.CDLL, said: bytes) -> N
     if not said:
         assert (status, "no recorder answered" in words) == (2, True)
     elif b"go away" in said:
-        assert (status, "refuses the connection" in words) == (3, True)
+        assert (status, "rejects the connection" in words) == (3, True)
     else:
         assert (status, "this is no recorder" in words) in ((8, True), (3, False))
 

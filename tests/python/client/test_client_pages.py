@@ -73,7 +73,7 @@ def test_tango(record: Record, tmp_path: Path, free_port: int) -> None:
         assert (Path(end.file).name, end.frames_written, end.missing) == ("tango_0000.h5", 20, 0)
         with h5py.File(end.file) as file:
             assert file["/entry/data/data"][:, 5, 5].tolist() == list(range(20))
-        # A recorder that is not there is an error of prepareAcq, in its words.
+        # A recorder that does not exist is an error of prepareAcq, in its words.
         recorder.stop()
         failing = subprocess.run(
             [sys.executable, str(steering)], capture_output=True, text=True, timeout=60, check=False

@@ -9,7 +9,7 @@ from pathlib import Path
 import h5py
 import pytest
 
-from penstock.files.aside import aside, run_aside, tell
+from penstock.files.aside import aside, notify, run_aside
 from penstock.files.hdf5 import open_for_reading
 from penstock.model.errors import PenstockError, UsageError
 
@@ -24,7 +24,7 @@ def test_result_and_progress_come_from_the_child() -> None:
     told: list[tuple[object, ...]] = []
 
     def work() -> int:
-        tell(1, 2)
+        notify(1, 2)
         return os.getpid()
 
     assert run_aside(PATH, work, lambda *values: told.append(values)) != os.getpid()

@@ -1,4 +1,4 @@
-"""The check of files of links that Penstock makes: it follows them, and names what is not there."""
+"""The check of files of links that Penstock makes: it follows them, and names what does not exist."""
 
 import json
 import os
@@ -75,10 +75,10 @@ def test_a_series_that_is_gone_is_named(folder: Path, run: Run) -> None:
     (folder / "t.h5").unlink()
     code, report, lines = checked(run, folder / "both.h5")
     assert (code, report["ok"]) == (1, False)
-    assert lines == ["a link leads to nothing that can be checked: /entry_2: t.h5 is not there"]
+    assert lines == ["the target of a link cannot be checked: /entry_2: t.h5 does not exist"]
     assert report["frames"] == checked(run, folder / "s.h5")[1]["frames"]
     told = run("info", str(folder / "both.h5"))
-    assert (told.returncode, "/entry_2: t.h5 is not there" in told.stdout) == (0, True)
+    assert (told.returncode, "/entry_2: t.h5 does not exist" in told.stdout) == (0, True)
 
 
 def test_damage_in_a_joint_series_is_named_with_its_file(folder: Path, run: Run) -> None:
@@ -93,7 +93,7 @@ def test_an_entry_that_is_not_in_its_file_is_named(folder: Path, run: Run) -> No
     with h5py.File(folder / "t.h5", "w") as other:
         other["else"] = np.zeros(3)
     code, _, lines = checked(run, folder / "both.h5")
-    assert (code, lines) == (1, ["what a link shows is not in its file: /entry_2: no such object"])
+    assert (code, lines) == (1, ["the target of a link is missing in its file: /entry_2: no such object"])
     assert "/entry_2: t.h5 has no /entry" in run("info", str(folder / "both.h5")).stdout
 
 
@@ -116,7 +116,7 @@ def test_joint_files_of_joint_files(folder: Path, run: Run) -> None:
         file["entry_3"] = h5py.ExternalLink("all.h5", "/entry_2")
     code, report, lines = checked(run, folder / "all.h5")
     assert (code, report["frames"]) == (1, 2 * one)
-    assert lines == ["links go round in circles: both.h5: /entry_3: /entry_2 of all.h5"]
+    assert lines == ["links form a loop: both.h5: /entry_3: /entry_2 of all.h5"]
 
 
 def test_links_that_nobody_is_to_open(folder: Path, run: Run) -> None:
@@ -143,11 +143,11 @@ def test_links_that_nobody_is_to_open(folder: Path, run: Run) -> None:
     why = {line.split(": ")[1]: line.rpartition(" is ")[2] for line in lines}
     assert why.pop("/entry_7").endswith("File name too long")
     assert why == {
-        "/entry_1": "no regular file, and not opened",
-        "/entry_2": "named by an absolute path, and not followed",
-        "/entry_3": "named by an absolute path, and not followed",
-        "/entry_5": "not there",
-        "/entry_6": "no regular file, and not opened",
+        "/entry_1": "not a regular file",
+        "/entry_2": "an absolute path, which is not followed",
+        "/entry_3": "an absolute path, which is not followed",
+        "/entry_5": "does not exist",
+        "/entry_6": "not a regular file",
     }
     assert run("info", str(folder / "made.h5")).returncode == 0
     assert run("check", str(folder / "pipe.h5")).returncode == 2
@@ -169,7 +169,7 @@ def test_values_beside_a_series(folder: Path, run: Run) -> None:
     assert (code, report["frames"]) == (1, 0)
     assert [line.split(": ")[1] for line in lines] == ["/entry/data", "/entry/recorded"]
     told = run("info", str(beside)).stdout
-    assert "/entry/recorded: s.h5 is not there" in told
+    assert "/entry/recorded: s.h5 does not exist" in told
     assert "not written by penstock" not in told
 
 

@@ -289,10 +289,10 @@ SHAPE = {"shape": (7, 48, 80), "dtype": "uint16"}
 REFUSED: dict[str, tuple[Callable[[Path], None], str, str]] = {
     "float": (lambda path: replaced(path, data=numpy.zeros((7, 48, 80), "float32")), "float32", "DIALS"),
     "wide": (lambda path: replaced(path, data=numpy.zeros((7, 48, 80), "int64")), "int64", "DIALS"),
-    "tiles": (lambda path: replaced(path, **SHAPE, chunks=(1, 24, 80)), "one whole frame a chunk", "--copy"),
+    "tiles": (lambda path: replaced(path, **SHAPE, chunks=(1, 24, 80)), "one frame per chunk", "--copy"),
     "several": (
         lambda path: replaced(path, **SHAPE, chunks=(7, 48, 80)),
-        "one whole frame a chunk",
+        "one frame per chunk",
         "--copy",
     ),
     "contiguous": (lambda path: replaced(path, **SHAPE), "no chunks", "--copy"),
@@ -323,7 +323,7 @@ def test_what_readers_could_not_read_is_refused_with_a_reason(
     assert remedy in refused.value.remedy
     # Only what would help there: a codec is no remedy for a scan.
     assert ("codec.encoding" in refused.value.remedy) == (why == "deflate")
-    assert ("or record with one whole frame" in refused.value.remedy) == (why in ("tiles", "several"))
+    assert ("or record with one frame" in refused.value.remedy) == (why in ("tiles", "several"))
 
 
 def test_the_reason_is_that_of_the_readers_the_export_is_for(series: Callable[[str], Path]) -> None:
@@ -331,7 +331,7 @@ def test_the_reason_is_that_of_the_readers_the_export_is_for(series: Callable[[s
     without(f"{DETECTOR}/y_pixel_size")(path)
     with pytest.raises(PenstockError, match="durin"):
         plan_export(path, "xds", copies=True)
-    with pytest.raises(PenstockError, match="programs for Eiger files"):
+    with pytest.raises(PenstockError, match="programs for EIGER files"):
         plan_export(path, "eiger", copies=True)
 
 
@@ -360,7 +360,7 @@ def test_frames_that_are_not_there_and_exports_are_refused(series: Callable[[str
         plan_export(master, "xds")
     assert "s.h5" in refused.value.remedy
     whole_mapping(path)
-    with pytest.raises(PenstockError, match=r"gone\.h5 is not there"):
+    with pytest.raises(PenstockError, match=r"gone\.h5 does not exist"):
         plan_export(path, "xds")
 
 
@@ -385,7 +385,7 @@ def test_what_grows_and_what_is_linked_is_copied_as_it_stands(series: Callable[[
 def test_a_member_that_is_not_there_is_missed(series: Callable[[str], Path], copies: bool) -> None:
     path = series("split")
     path.with_name("s_member_1.h5").unlink()
-    with pytest.raises(PenstockError, match=r"s_member_1\.h5 is not there"):
+    with pytest.raises(PenstockError, match=r"s_member_1\.h5 does not exist"):
         plan_export(path, "xds", copies=copies)
 
 
@@ -535,7 +535,7 @@ def test_nothing_but_an_export_is_replaced_and_that_only_when_asked(series: Call
     with h5py.File(own, "w"):
         pass
     told = invoke(path, "--for", "eiger", "--output", own, "--overwrite")
-    assert (told.exit_code, "is no export" in told.stderr) == (2, True)
+    assert (told.exit_code, "is not an export" in told.stderr) == (2, True)
     own.unlink()
     assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
     first = invoke(path, "--for", "eiger", "--json")
@@ -595,6 +595,6 @@ def test_the_check_knows_exports_and_misses_their_frames(
     frames.rename(frames.with_suffix(".away"))
     broken = checked(master)
     told = " ".join(broken.stdout.split())
-    said = "a link leads to nothing that can be checked" if single else "linked frames are not there"
+    said = "the target of a link cannot be checked" if single else "linked frames are not there"
     assert (broken.exit_code, said in told) == (1, True), told
     assert f"{done.parts[0].dataset} of {frames.name}" in told

@@ -1,4 +1,4 @@
-"""`penstock info` on files of others: any HDF5 file, unfinished ones, and what is no HDF5 file."""
+"""`penstock info` on files of others: any HDF5 file, unfinished ones, and what is not an HDF5 file."""
 
 import subprocess
 import sys
@@ -96,7 +96,7 @@ def test_a_cut_file_is_told(tmp_path: Path) -> None:
     with h5py.File(path, "w") as file:
         file["x"] = numpy.zeros(10000)
     path.write_bytes(path.read_bytes()[:5000])
-    with pytest.raises(PenstockError, match="cut off"):
+    with pytest.raises(PenstockError, match="truncated"):
         inspect_file(path)
 
 

@@ -84,7 +84,7 @@ def test_joining_overwrites_nothing(recorded_series: list[Path], run: Run, tmp_p
         names = [file[name]["penstock/series_unique_id"].asstr()[()] for name in file]
     assert names == ["s0", "s1"]
     assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []
-    for path, says in [(first, "was not made by"), (night, "would be an entry of itself")]:
+    for path, says in [(first, "was not made by"), (night, "cannot be an entry of itself")]:
         with pytest.raises(UsageError, match=says):
             JointFile.open(path, add=True).add([night])
     with h5py.File(tmp_path / "open.h5", "w") as file:

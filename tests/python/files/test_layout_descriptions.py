@@ -55,35 +55,35 @@ def findings(choice: str) -> list[str]:
     ("tree", "line", "what"),
     [
         ("  x: {serie: arm_date}\n", 3, "there is no field `tree.x.serie`"),
-        ("  x: {series: arm_dat}\n", 3, "a series brings no such thing: series: arm_dat"),
-        ("  x: {nxmx: /entry/nothing}\n", 3, "the default layout has no such group: nxmx: /entry/nothing"),
+        ("  x: {series: arm_dat}\n", 3, "a series has no such value: series: arm_dat"),
+        ("  x: {nxmx: /entry/nothing}\n", 3, "the default layout lacks this group: nxmx: /entry/nothing"),
         ("  x: {frames: 0}\n", 3, "two datasets have the frames of one channel"),
-        ("  x: {frames: 99}\n", 3, "there is no such channel: 99"),
+        ("  x: {frames: 99}\n", 3, "this channel does not exist: 99"),
         ("  x: {link: /y}\n", 3, "the target does not exist: /x → /y"),
-        ("  x: {link: /x}\n", 3, "links go round in a circle"),
-        ("  x: {tree: {y: {link: /x}}}\n", 3, "the link leads back into a group that it is in"),
+        ("  x: {link: /x}\n", 3, "links form a loop"),
+        ("  x: {tree: {y: {link: /x}}}\n", 3, "the link points back into a group that contains it"),
         ("  x: {link: /data, attributes: {units: mm}}\n", 3, "a link has no attributes of its own"),
-        ("  x: {constant: [1, a]}\n", 3, "its values are of several kinds"),
+        ("  x: {constant: [1, a]}\n", 3, "its values have different types"),
         ("  x: {constant: 300, type: uint8}\n", 3, "300 does not fit uint8"),
         ("  x: {constant: a, type: complex}\n", 3, 'the type "complex" is not known'),
         ("  x: {constant: .nan}\n", 3, "nan does not fit float64"),
         ("  x: {constant: []}\n", 3, "the list is empty"),
         ("  x: {constant: \"a\\0b\"}\n", 3, "a character that HDF5 cannot store"),
-        ("  x: {constant: 1, link: /data}\n", 3, "an object is one thing only: /x has constant, link"),
-        ("  x: {constant: 1, tree: {}}\n", 3, "an object is one thing only: /x has constant, tree"),
-        ("  x: {metadata: $dose}\n", 3, "there is no such parameter: /x: $dose"),
-        ("  x: {metadata: a, type: real}\n", 3, "the type of a frame's value is not known"),
+        ("  x: {constant: 1, link: /data}\n", 3, "an object has exactly one kind: /x has constant, link"),
+        ("  x: {constant: 1, tree: {}}\n", 3, "an object has exactly one kind: /x has constant, tree"),
+        ("  x: {metadata: $dose}\n", 3, "unknown parameter: /x: $dose"),
+        ("  x: {metadata: a, type: real}\n", 3, "the type of a frame's value is unknown"),
         ("  x: {metadata: a, when: last, type: int}\n", 3, "a single value has the type"),
         ("  x: {series: arm_date, when: last}\n", 3, "when is for metadata"),
         ("  x: {attributes: {a: {}}}\n", 3, "an attribute has one of constant, metadata and series"),
-        ("  \"a/b\": {}\n", 3, "the name is not possible: 'a/b'"),
-        ("  ..: {}\n", 3, "the name is not possible: '..'"),
-        ("  \"a\\x07\": {}\n", 3, "the name is not possible: 'a\\x07'"),
-        ("  \" a\": {}\n", 3, "the name is not possible: ' a'"),
-        ("  on: {}\n", 3, "the name True is no text; put it in quotes"),
+        ("  \"a/b\": {}\n", 3, "the name is invalid: 'a/b'"),
+        ("  ..: {}\n", 3, "the name is invalid: '..'"),
+        ("  \"a\\x07\": {}\n", 3, "the name is invalid: 'a\\x07'"),
+        ("  \" a\": {}\n", 3, "the name is invalid: ' a'"),
+        ("  on: {}\n", 3, "the name True is not text; put it in quotes"),
         ("  entry: {constant: 1}\n", 3, "/entry has to be a group"),
         ("  entry:\n    tree:\n      penstock: {}\n", 5, "/entry/penstock is Penstock's own"),
-        ("  x: {nxmx: /entry/data}\n  y: {nxmx: /entry/data}\n", 4, "two groups take over one"),
+        ("  x: {nxmx: /entry/data}\n  y: {nxmx: /entry/data}\n", 4, "two groups replace the same group"),
     ],
 )  # fmt: skip
 def test_mistakes_are_told_with_their_line(write: Write, tree: str, line: int, what: str) -> None:
@@ -109,17 +109,17 @@ MERGE_BOMB = "a0: &a0 {x: 1}\n" + "".join(
         ("tree: {a: &a {}, b: {<<: *a}}", "aliases (*name) are not supported"),
         (MERGE_BOMB, "aliases (*name) are not supported"),
         ("tree:\n  a: {}\n  a: {}\n", "layout.yaml:2: the field `a` stands twice"),
-        ("metadata: entry/x\ntree: {data: {frames: 0}}", "metadata is no path of a group: entry/x"),
+        ("metadata: entry/x\ntree: {data: {frames: 0}}", "metadata is not a path of a group: entry/x"),
         ("metadata: /data\ntree: {data: {frames: 0}}", "frames' values cannot go there: /data"),
         ("metadata: /x\ntree: {x: {nxmx: /entry}}", "frames' values cannot go there: /x"),
         ("{" * 2000, "is not YAML"),
         ("tree: " + "{a: {tree: " * 100 + "{}" + "}}" * 100, "groups are too deep"),
-        ("x" * (2 << 20), "larger than 1 MiB"),
-        (b"tree: {\xff: {}}", "is no text in UTF-8"),
-        (b"<hdf5_layout><group></hdf5_layout>", "this is not XML"),
+        ("x" * (2 << 20), "exceeds the maximum size of 1 MiB"),
+        (b"tree: {\xff: {}}", "is not UTF-8 text"),
+        (b"<hdf5_layout><group></hdf5_layout>", "not XML"),
         (b"<html/>", "the first element is <html>"),
         (b"<group name='a'>" * 100 + b"</group>" * 100, "groups are too deep"),
-        (b"<hdf5_layout>" + b"<group name='a'>" * 5000, "this is not XML"),
+        (b"<hdf5_layout>" + b"<group name='a'>" * 5000, "not XML"),
         (b"<hdf5_layout>" + b"<x/>" * 70_000 + b"</hdf5_layout>", "more than 65536 elements"),
     ],
 )  # fmt: skip
@@ -146,7 +146,7 @@ def test_a_slip_of_the_pen_is_one_error_with_its_place(
     """YAML's reader says it in up to eight lines, of a text of no name."""
     path = write(text)
     (finding,) = read_layout(str(path), layouts_folder()).findings
-    assert f"{path}:{where}: this is not YAML: {what}" in finding.what + finding.where
+    assert f"{path}:{where}: not YAML: {what}" in finding.what + finding.where
     assert "\n" not in finding.what
 
 
@@ -217,7 +217,7 @@ def test_the_largest_layouts_end_in_seconds_with_bounded_memory(run: Run, write:
 def test_document_types_are_refused(name: str) -> None:
     found = findings(str(CORPUS / "hostile" / f"{name}.xml"))
     assert len(found) == 1
-    assert "declares a document type" in found[0] or "this is not XML" in found[0]
+    assert "declares a document type" in found[0] or "not XML" in found[0]
     assert "root:" not in found[0]  # of /etc/passwd
 
 
@@ -243,7 +243,7 @@ def test_what_does_not_apply_gives_warnings_alone() -> None:
     assert told == [
         "5 the dataset of a frame cannot follow from an attribute",
         "18 it gets no frames, and is left out",
-        "50 what it leads to is left out, and so is it",
+        "50 its target is left out, and so is the link",
     ]
 
 
@@ -273,9 +273,9 @@ def test_parameters_are_set_behind_the_name(write: Write) -> None:
     assert angle("nxtomo") == "rotation_angle"
     assert angle("nxtomo?rotation_angle=a%20b&image_key=k") == "a b"
     for choice, what in (
-        ("nxtomo?angle=x", "there is no such parameter"),
+        ("nxtomo?angle=x", "unknown parameter"),
         ("nxtomo?", "no parameters follow"),
-        ("nxtom", "there is no layout"),
+        ("nxtom", "is neither a layout nor a file"),
         (str(CORPUS / "every_element.xml") + "?a=b", "layouts in XML have no parameters"),
     ):
         with pytest.raises(UsageError, match=what):

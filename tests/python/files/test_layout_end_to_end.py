@@ -446,5 +446,5 @@ def test_a_series_does_not_go_on_in_another_layout(
     assert sent.returncode != 0
     refused = other.until(SeriesRefused)
     assert isinstance(refused, SeriesRefused)
-    assert "go on with the layout that the file was begun with" in refused.message
+    assert "use the layout with which the file was started" in refused.message
     assert path.read_bytes() == before

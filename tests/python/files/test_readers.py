@@ -1,6 +1,6 @@
 """Recorded files in the field's own readers: each opens them, finds the frames and reads the right pixels.
 
-The reference is what h5py reads, and h5py's pixels are compared with what was sent by `penstock check`.
+The reference is what h5py reads, and h5py's pixels are compared with the sent frames by `penstock check`.
 """
 
 from pathlib import Path

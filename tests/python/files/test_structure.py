@@ -81,10 +81,10 @@ def _replace(file: h5py.File, path: str, value: object) -> None:
 
 Fault = Callable[[h5py.File], None]
 FAULTS: dict[str, tuple[Fault, str, str]] = {
-    "default leads nowhere": (lambda f: f.attrs.__setitem__("default", "x"), "@default leads nowhere", "/"),
+    "default points nowhere": (lambda f: f.attrs.__setitem__("default", "x"), "@default points nowhere", "/"),
     "default in circles": (
         lambda f: (f["entry"].attrs.__setitem__("default", "/entry"), None)[1],
-        "@default goes round in circles",
+        "@default forms a loop",
         "/entry",
     ),
     "signal absent": (
@@ -99,7 +99,7 @@ FAULTS: dict[str, tuple[Fault, str, str]] = {
     ),
     "an axis that is absent": (
         lambda f: f["entry/data"].attrs.__setitem__("axes", ["a", ".", "."]),
-        "an axis is absent",
+        "an axis is missing",
         "/entry/data/a",
     ),
     "too few dimensions": (
@@ -109,7 +109,7 @@ FAULTS: dict[str, tuple[Fault, str, str]] = {
     ),
     "no start time": (
         lambda f: f.__delitem__("entry/start_time"),
-        "required field is absent",
+        "required field is missing",
         "/entry/start_time",
     ),
     "no source": (lambda f: f.__delitem__("entry/source"), "no NXsource", "/entry"),
@@ -137,17 +137,17 @@ FAULTS: dict[str, tuple[Fault, str, str]] = {
     ),
     "sample depends on nothing": (
         lambda f: _replace(f, "entry/sample/depends_on", "/entry/sample/absent"),
-        "depends_on leads nowhere",
+        "depends_on points nowhere",
         "/entry/sample",
     ),
     "axes in circles": (
         lambda f: f["entry/sample/transformations/omega"].attrs.__setitem__(
             "depends_on", "/entry/sample/transformations/omega"
         ),
-        "depends_on goes round in circles",
+        "depends_on forms a loop",
         "/entry/sample/transformations/omega",
     ),
-    "a mask of another shape": (
+    "a mask of a different shape": (
         lambda f: f["entry/instrument/detector"].__setitem__("pixel_mask", numpy.zeros((8, 8), "uint32")),
         "the mask does not fit",
         "/entry/instrument/detector/pixel_mask",

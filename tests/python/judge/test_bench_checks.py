@@ -76,7 +76,7 @@ def plan_of(**changes: Any) -> dict[str, Any]:
         ({"machine": machine(user=20)}, "machine quiet", "warning"),
         (
             {"generator": {"pacer_goes_first": True, "pacer_waited_ns": 3 * SECOND, "writers": []}},
-            "processors at hand",
+            "processors available",
             "warning",
         ),
     ],
@@ -92,16 +92,16 @@ def test_conditions_of_memory_file_systems_and_direct_io() -> None:
 
 def test_content_that_storage_may_compress_is_told() -> None:
     plan = frames_document().plan.model_dump() | {"content": "zeros"}
-    assert outcomes(frames_document(plan=plan)) == {"content as hard as it gets": "warning"}
+    assert outcomes(frames_document(plan=plan)) == {"incompressible content": "warning"}
 
 
 def test_the_generators_own_stalls_are_its_own() -> None:
     times = frames_document().times
     assert times is not None
     stalled = times.model_dump() | {"jitter": histogram(*[10_000] * 299, 2 * SECOND)}
-    assert outcomes(frames_document(times=stalled)) == {"generator in time": "failed"}
+    assert outcomes(frames_document(times=stalled)) == {"generator on schedule": "failed"}
     slow = times.model_dump() | {"jitter": histogram(*[10_000] * 200, *[20_000_000] * 100)}
-    assert outcomes(frames_document(times=slow)) == {"generator in time": "warning"}
+    assert outcomes(frames_document(times=slow)) == {"generator on schedule": "warning"}
 
 
 @pytest.mark.parametrize(("ceiling", "outcome"), [(None, "warning"), (15.0, "warning"), (10.5, "failed")])
@@ -245,7 +245,7 @@ def test_threads_of_the_back_end_want_processors_too(
     stream = {"kind": "stream", "thread_bytes": 1, "transfer_bytes": 1}
     plan = frames_document().plan.model_dump() | {"workload": stream}
     document = frames_document(plan=plan, phases=[phase], generator=None)
-    (found,) = (one for one in machine_checks(document, 30.0) if one.name == "processors at hand")
+    (found,) = (one for one in machine_checks(document, 30.0) if one.name == "processors available")
     assert found.outcome == outcome
 
 
@@ -314,8 +314,8 @@ def test_direct_writes_that_are_cached_below_are_no_direct_writes() -> None:
     ("read", "own_cache", "outcome"),
     [
         (1 << 30, "", "ok"),  # the page cache is looked into
-        (1 << 30, "zfs has a cache of its own", "warning"),
-        (1 << 40, "zfs has a cache of its own", "ok"),
+        (1 << 30, "zfs has its own cache", "warning"),
+        (1 << 40, "zfs has its own cache", "ok"),
     ],
 )
 def test_reads_are_larger_than_caches_that_nobody_sees(read: int, own_cache: str, outcome: str) -> None:
@@ -343,7 +343,7 @@ def test_reads_are_larger_than_caches_that_nobody_sees(read: int, own_cache: str
 def test_file_systems_with_caches_of_their_own_are_known(tmp_path: Path) -> None:
     for kind in ("zfs", "gpfs", "fuse.sshfs", "fuseblk", "9p", "virtiofs"):
         mount = Mount("/mnt", kind, "/dev/x", "1:1", {})
-        assert own_cache(mount, tmp_path) == f"{kind} has a cache of its own"
+        assert own_cache(mount, tmp_path) == f"{kind} has its own cache"
     for kind in ("ext4", "xfs", "nfs4", "lustre", "tmpfs", "fusectl"):
         assert own_cache(Mount("/mnt", kind, "/dev/x", "1:1", {}), tmp_path) == ""
 
@@ -356,7 +356,7 @@ def test_caches_below_direct_io_are_found(tmp_path: Path) -> None:
     assert "data=journal" in direct_cached(mount_of("ext4", data="journal"), tmp_path)
     assert direct_cached(mount_of("ext4", data="ordered"), tmp_path) == ""
     for kind in ("zfs", "fuse.sshfs", "fuseblk", "9p", "virtiofs"):
-        assert direct_cached(mount_of(kind), tmp_path) == f"{kind} takes direct I/O, and may cache it"
+        assert direct_cached(mount_of(kind), tmp_path) == f"{kind} accepts direct I/O but may cache it"
     assert direct_cached(mount_of("gpfs"), tmp_path) == ""
     loop, mapper = tmp_path / "loop3", tmp_path / "dm-0"
     for folder in (loop / "slaves", loop / "loop", mapper / "slaves"):
@@ -418,4 +418,4 @@ def test_a_generator_that_is_stopped_often_is_no_better_for_its_late_frames() ->
     slow = found.times.model_dump() | {"jitter": histogram(*[10_000] * 200, *[20_000_000] * 100)}
     gaps = {"longest_ns": SECOND // 12, "sum_ns": 4 * SECOND}
     stopped = frames_document(times=slow, generator=found.generator.model_dump() | {"gaps": gaps})
-    assert outcomes(stopped) == {"generator in time": "failed"}
+    assert outcomes(stopped) == {"generator on schedule": "failed"}

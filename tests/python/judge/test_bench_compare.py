@@ -129,10 +129,12 @@ def test_a_set_that_always_came_second_is_told() -> None:
     def compared(first: Sequence[float], second: Sequence[float]) -> Comparison:
         return compare(set_of("A", first, carried=carried[0]), set_of("B", second, carried=carried[1]))
 
-    assert any("B came second in each pair" in note for note in compared((0, 2, 4, 6), (1, 3, 5, 7)).notes)
+    assert any(
+        "B was always second in its pair" in note for note in compared((0, 2, 4, 6), (1, 3, 5, 7)).notes
+    )
     found = compared((0, 3, 4, 7), (1, 2, 5, 6))
     assert found.values[0].design == "in blocks"
-    assert not any("came second" in note for note in found.notes)
+    assert not any("always second" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("blocks", [3, 4, 5, 6])
@@ -162,7 +164,7 @@ def test_a_drift_through_sets_that_were_not_made_in_turn_is_told() -> None:
     assert row.drift == pytest.approx(-0.05, abs=0.01)
     assert "drift" in row.reason
     assert found.answer == "cannot tell"
-    assert any("not measured in turn" in note for note in found.notes)
+    assert any("not measured in alternation" in note for note in found.notes)
     assert any("carried drifts by -5" in note for note in found.notes)
     base, other = (set_of("AB"[k], PLACES[k], carried=falling[k::2]) for k in (0, 1))
     found = compare(base, other)
@@ -211,7 +213,7 @@ def test_what_cannot_be_told_is_told_with_its_value_its_interval_and_the_rule() 
     row = found.values[0]
     assert row.low is not None
     assert reason.startswith("frames: carried: its change is -")
-    assert "reaches over the threshold (-0.99 % to +1 %)" in reason
+    assert "includes the threshold (-0.99 % to +1 %)" in reason
     assert compare(base, other).reasons == []  # that is "nothing worse"
 
 
@@ -237,7 +239,7 @@ def _carried(run: Measured) -> dict[str, Value]:
 
 def test_few_runs_are_one_reason_for_all_values() -> None:
     found = compare(set_of("A", [0], carried=[2e9], read=[1]), set_of("B", [1], carried=[1e9], read=[1]))
-    assert found.reasons == ["frames: carried, read: one run each says nothing about noise"]
+    assert found.reasons == ["frames: carried, read: one run each gives no information about noise"]
 
 
 def with_cost(place: float, seconds: float) -> Measured:
@@ -273,7 +275,7 @@ def test_lower_is_better_for_a_latency() -> None:
 def test_one_run_each_says_nothing_about_noise() -> None:
     found = compare(set_of("A", [0], carried=[2e9]), set_of("B", [1], carried=[1e9]))
     (row,) = found.values
-    assert row.reason == "one run each says nothing about noise"
+    assert row.reason == "one run each gives no information about noise"
     assert row.effect == pytest.approx(0.5)
     assert (row.low, row.high, row.detectable) == (None, None, None)
     assert found.answer == "cannot tell"
@@ -333,7 +335,7 @@ def test_conditions_that_differ_are_listed_and_parameters_refused() -> None:
 def test_sets_without_a_common_value_cannot_be_told_apart() -> None:
     found = compare(set_of("A", [0], carried=[1]), set_of("B", [1], latency=[1]))
     assert (found.answer, found.values) == ("cannot tell", [])
-    assert found.notes == ["there is no value that all runs of both sets have"]
+    assert found.notes == ["no metric is in all runs of both sets"]
 
 
 def test_the_same_run_in_both_sets_is_refused() -> None:
@@ -372,7 +374,7 @@ def test_what_was_too_short_in_some_runs_is_not_passed_over() -> None:
     base = RunSet("A", [*base.runs[:3], short, *base.runs[4:]])
     found = compare(base, other)
     assert (outcomes(found), found.answer) == ({"write": "indistinguishable"}, "cannot tell")
-    told = "frames: read was too short for a figure in 1 of 12 runs, and is not compared"
+    told = "frames: read was too short for a metric in 1 of 12 runs, and is not compared"
     assert told in found.reasons
     assert told in found.notes
     trees = replace(short, values=base.runs[0].values, too_short=frozenset(("tree create",)))
@@ -384,12 +386,17 @@ def test_runs_that_the_storage_ended_with_an_error_are_no_proof_that_it_is_no_wo
     base, other = in_turn("A", carried=STEADY), in_turn("B", carried=STEADY[::-1])
     assert compare(base, other).answer == "nothing worse"
     broken = measured(
-        20, {"carried": 1e9}, "B", validity="invalid", fault="write x: Input/output error (errno 5)"
+        20,
+        {"carried": 1e9},
+        "B",
+        validity="invalid",
+        fault="write x: the storage reports an input/output error",
     )
     found = compare(base, RunSet("B", [*other.runs, broken]))
     assert found.answer == "cannot tell"
     assert found.reasons == [
-        "1 run of B met an error of the storage, and 0 of A: write x: Input/output error (errno 5)"
+        "1 run of B failed with a storage error, and 0 of A: write x: the storage reports an input/output"
+        " error"
     ]
     both = RunSet("A", [*base.runs, replace(broken, document="A-20.json", host="g")])
     assert compare(both, RunSet("B", [*other.runs, broken])).answer == "nothing worse"

@@ -23,7 +23,7 @@ TOO_FEW = Check(
     expected="at least 10 s",
     actual="24.7 ms",
     bias="either",
-    advice="a longer run",
+    advice="make the run longer",
 )
 
 
@@ -53,7 +53,7 @@ def test_an_invalid_run_says_why_in_its_last_lines() -> None:
         "why:",
         '- check "long enough" failed: 24.7 ms; expected at least 10 s',
         "what to do:",
-        "- long enough: a longer run",
+        "- long enough: make the run longer",
     ]
     assert shown(run_view(run_of(frames_document(), [])))[-1] == "The run is valid."
 

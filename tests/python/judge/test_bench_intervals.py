@@ -53,7 +53,7 @@ def test_an_interval_lies_in_its_values_and_around_their_median(
 
 @pytest.mark.parametrize("values", [[], [math.nan], [1.0, math.inf]])
 def test_what_is_no_sample_is_refused(values: list[float]) -> None:
-    with pytest.raises(ValueError, match="no sample"):
+    with pytest.raises(ValueError, match="not a sample"):
         median_interval(values)
 
 

@@ -29,7 +29,7 @@ def limits(full_hz: float | None, needed_hz: float = 10.0, times: float = 10.0) 
 @example(capacity=30.0, optimism=0.6)
 @example(capacity=12.0, optimism=0.5)
 def test_the_capacity_is_in_the_bracket(capacity: float, optimism: float) -> None:
-    """Whatever it is, and whatever the rate as fast as it goes made believe."""
+    """Whatever it is, and whatever the rate unpaced made believe."""
     tried: list[float] = []
 
     def outcome_at(rate_hz: float) -> StepOutcome:

@@ -101,7 +101,7 @@ def test_with_a_search_the_margin_is_of_the_highest_rate_that_held() -> None:
 def test_a_soak_that_loses_frames_is_a_no_whatever_held_before() -> None:
     verdict = verdict_of(at_rate(), full_speed(), soak(3), search=searched())
     assert verdict.answer == "no"
-    assert verdict.reasons == ["soak, 10 Hz: 3 of 300 frames were lost (3 because the buffer was full)"]
+    assert verdict.reasons == ["soak, 10 Hz: 3 of 300 frames were lost (3 because the queue was full)"]
     assert (verdict.due, verdict.lost) == (600, 3)
     doubtful = verdict_of(at_rate(), full_speed(), soak(3, check("warning", "worse")), search=searched())
     assert doubtful.answer == "cannot tell"
@@ -146,7 +146,9 @@ def test_an_end_that_did_not_repeat_has_to_be_replaced(runs: int, answer: str) -
         at_rate(), full_speed(), soak(), search=searched(held_hz=15.0, held_runs=runs, **chance)
     )
     assert verdict.answer == answer
-    told = [reason for reason in verdict.reasons if "17 Hz held in one run and not in another" in reason]
+    told = [
+        reason for reason in verdict.reasons if "17 Hz was sustained in one run and not in another" in reason
+    ]
     assert len(told) == (runs == 1)
     assert not is_at_least(verdict)
     bottom = verdict_of(at_rate(), full_speed(), soak(), search=searched(held_hz=10.0, held_runs=1, **chance))
@@ -166,10 +168,11 @@ def test_an_end_that_is_a_single_run_is_told() -> None:
     single = verdict_of(at_rate(), full_speed(), soak(), search=searched(not_held_runs=1))
     assert single.answer == "yes"
     assert ["single run" in each for each in single.advice] == [True]
-    assert bracket_line(searched(), []) == "20 Hz held (2 runs), 21 Hz did not (2 runs)"
+    assert bracket_line(searched(), []) == "20 Hz sustained (2 runs), 21 Hz not sustained (2 runs)"
     by_chance = searched(chance_hz=[20.3, 20.6], not_held_runs=1)
     assert (
-        bracket_line(by_chance, []) == "20 Hz held (2 runs), 21 Hz did not (1 run); 20.3 to 20.6 Hz by chance"
+        bracket_line(by_chance, [])
+        == "20 Hz sustained (2 runs), 21 Hz not sustained (1 run); 20.3 to 20.6 Hz by chance"
     )
 
 
@@ -186,7 +189,7 @@ def test_a_search_that_did_not_end_by_itself_says_what_would_help(ended: str) ->
         ([at_rate()], True, "it was interrupted", "it was interrupted before the search"),
         ([at_rate(), full_speed()], True, "it was interrupted", "it was interrupted before the search"),
         ([at_rate()], True, "the target is gone", "the measurement ended before the search"),
-        ([at_rate()], False, "it was interrupted", "it was interrupted before the run as fast as it goes"),
+        ([at_rate()], False, "it was interrupted", "it was interrupted before the run unpaced"),
         ([at_rate(), full_speed(check("failed", "either"))], False, None, "no search was asked for"),
     ],
 )
@@ -194,10 +197,10 @@ def test_what_was_not_measured_has_its_real_reason_and_the_rate_that_held_counts
     steps: list[Step], searches: bool, problem: str | None, why: str
 ) -> None:
     verdict = verdict_of(*steps, problem=problem, searches=searches)
-    told = [reason for reason in verdict.reasons if "at most was not measured" in reason]
+    told = [reason for reason in verdict.reasons if "the maximum sustained rate was not measured" in reason]
     assert len(told) == 1
     assert why in told[0]
-    assert "carries the detector's rate at least" in told[0]
+    assert "sustains at least the detector's rate" in told[0]
     assert verdict_rows(verdict)["measured"].startswith("at least 10 MB/s")
     assert carries_bytes_per_s(verdict_of(at_rate(3), problem=problem)) is None
 
@@ -206,12 +209,12 @@ def test_the_top_of_the_search_that_could_not_be_repeated_is_no_wide_bracket() -
     top = step_of("search", paced_document(100.0, 3000))
     found = searched(held_hz=100.0, not_held_hz=None, held_runs=1, not_held_runs=0, ended="time")
     verdict = verdict_of(at_rate(), full_speed(), top, soak(), search=found)
-    assert "nothing higher was tried" in verdict_rows(verdict)["bracket"]
+    assert "higher rates were not tried" in verdict_rows(verdict)["bracket"]
     assert [("--search-max" in each, "--search-time" in each) for each in verdict.advice] == [(True, True)]
     below = verdict_of(
         at_rate(), full_speed(), top, soak(), search=found.model_copy(update={"held_hz": 50.0})
     )
-    assert "of higher rates no run was sound" in verdict_rows(below)["bracket"]
+    assert "higher rates had no valid run" in verdict_rows(below)["bracket"]
 
 
 def test_a_rate_that_lost_nothing_and_did_not_hold_is_no_yes() -> None:
@@ -273,12 +276,12 @@ def test_an_invalid_verdict_names_the_check_its_value_and_its_bound() -> None:
 
 
 def test_storage_that_was_full_before_anything_was_measured_gives_no_answer() -> None:
-    for problem in ("writing /x/rate-1-0: No space left on device (errno 28)", "Disk quota exceeded"):
+    for problem in ("writing /x/rate-1-0: no space left on the storage", "the disk quota is exceeded"):
         document = frames_document(problem=problem)
         verdict = verdict_of(step_of("rate", document, check_complete(document)), problem=problem)
         assert (verdict.answer, exit_code_of(verdict)) == ("invalid", ExitCode.UNANSWERED)
         assert ["free space" in each for each in verdict.advice] == [True]
-    broken = frames_document(problem="writing /x/rate-1-0: Input/output error (errno 5)")
+    broken = frames_document(problem="writing /x/rate-1-0: the storage reports an input/output error")
     verdict = verdict_of(step_of("rate", broken, check_complete(broken)), problem=broken.problem)
     assert exit_code_of(verdict) == ExitCode.INVALID
 
@@ -286,7 +289,7 @@ def test_storage_that_was_full_before_anything_was_measured_gives_no_answer() ->
 def test_advice_names_each_step_that_it_is_about_once() -> None:
     steps = [at_rate(0, QUIET), full_speed(QUIET), soak(0, QUIET), soak(0, QUIET)]
     verdict = verdict_of(*steps, search=searched())
-    names = "at the detector's rate, as fast as it goes, soak"
+    names = "at the detector's rate, unpaced, soak"
     assert verdict.advice == [f"machine quiet: stop other programs ({names})"]
 
 
@@ -294,7 +297,7 @@ def test_advice_names_each_step_that_it_is_about_once() -> None:
 def test_a_soak_that_was_left_out_is_told(left_out: bool) -> None:
     verdict = verdict_of(at_rate(3), full_speed(), search=searched(5.0, 10.0), soak_left_out=left_out)
     assert verdict.answer == "no"
-    assert any("no soak was made" in reason for reason in verdict.reasons) == left_out
+    assert any("no soak was run" in reason for reason in verdict.reasons) == left_out
 
 
 def slower_and_slower(share: float) -> LoadDocument:

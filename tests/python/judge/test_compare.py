@@ -60,7 +60,7 @@ def test_folders_of_runs_that_were_made_in_turn(tmp_path: Path) -> None:
     shown = compare(before, after)
     assert "B is worse" in shown.stdout
     told = " ".join(shown.stdout.split())
-    assert "The change is of pairs of runs that were made beside one another, the geometric mean" in told
+    assert "The change is of pairs of runs that were made next to each other, the geometric mean" in told
     assert "between the means" not in told
     assert shown.stdout.index("kernel") < shown.stdout.index("carried")
     assert compare(after, before).exit_code == 0
@@ -73,7 +73,7 @@ def test_two_single_runs_cannot_tell(tmp_path: Path) -> None:
         (tmp_path / name).write_text(run_at(place, 1e7 * (1 + place)).model_dump_json())
     found = compare(tmp_path / "a", tmp_path / "b")
     assert found.exit_code == 3
-    assert "one run each says nothing about noise" in " ".join(found.stdout.split())
+    assert "one run each gives no information about noise" in " ".join(found.stdout.split())
     assert "+100 %" in found.stdout
     assert "The change is" not in found.stdout, "it is that of the two values"
 
@@ -136,7 +136,7 @@ def test_a_verdict_has_cases_of_all_that_is_the_same_in_each(tmp_path: Path) -> 
 
 
 def test_two_verdicts_of_one_storage_are_comparable(tmp_path: Path) -> None:
-    """How many frames go as fast as they go follows from how fast that is; a first look is none of it."""
+    """The number of unpaced frames follows from their rate; the preliminary check does not count."""
     kinds: tuple[StepKind, ...] = ("rate", "probe", "full speed", "soak")
     paths = []
     for day, frames in ((1, 100), (2, 137)):
@@ -205,11 +205,11 @@ def test_the_document_is_written_into_a_new_file_only(tmp_path: Path) -> None:
     ("content", "words"),
     [
         (None, "cannot be read"),
-        ("", "is not understood"),
-        ("{}", "is not understood"),
-        ('{"format": "penstock-run 2"}', "is not understood"),
-        ('{"format": "penstock-run 1", "workload": "frames"}', "is not understood"),
-        ("\x00\xff", "is not understood"),
+        ("", "cannot be read"),
+        ("{}", "cannot be read"),
+        ('{"format": "penstock-run 2"}', "cannot be read"),
+        ('{"format": "penstock-run 1", "workload": "frames"}', "cannot be read"),
+        ("\x00\xff", "cannot be read"),
     ],
 )
 def test_files_that_are_no_documents_are_named(tmp_path: Path, content: str | None, words: str) -> None:
@@ -231,7 +231,7 @@ def test_impossible_values_are_refused(tmp_path: Path, field: str, value: float)
     document["frames"][field] = value
     path = tmp_path / "it.json"
     path.write_text(json.dumps(document))
-    with pytest.raises(UsageError, match=r"not possible|finite number"):
+    with pytest.raises(UsageError, match=r"not valid|finite number"):
         read_sets([path])
 
 
@@ -330,7 +330,7 @@ def test_a_verdict_beside_something_else_is_another_measurement(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"problem": "write x: Input/output error (errno 5)"}, "Input/output error"),
+        ({"problem": "write x: the storage reports an input/output error"}, "input/output error"),
         ({"interrupted": True}, ""),
     ],
 )
@@ -364,7 +364,7 @@ def test_other_bytes_than_were_written_are_counted_against_their_storage(tmp_pat
     run = run.model_copy(update={"frames": None, "streams": [read], "validity": "invalid"})
     (tmp_path / "a.json").write_text(run.model_dump_json())
     (found,) = read_sets([tmp_path / "a.json"])
-    assert found.runs[0].fault == "3 blocks came back with other bytes than were written"
+    assert found.runs[0].fault == "3 blocks returned different bytes than were written"
 
 
 def test_a_command_that_breaks_down_gives_no_answer(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_a_command_that_is_killed_leaves_the_document_of_the_steps_before(tmp_pa
         process.communicate(timeout=60)
     verdict = valid_verdict(output.read_text(encoding="utf-8"))
     assert verdict.problem is not None
-    assert "had not ended" in verdict.problem
+    assert "was still running" in verdict.problem
     assert verdict.steps[0].kind == "rate"
 
 
@@ -152,8 +152,8 @@ def test_a_verdict_whose_document_cannot_be_written_is_shown(
         output.write_text("mine")
         shown, log = process.communicate(timeout=60)
     assert process.returncode in (2, 5), log
-    assert "is there already" in log
-    assert "Can it take the custom detector" in shown
+    assert "exists already" in log
+    assert "Does it sustain the custom detector" in shown
     told = page.read_text(encoding="utf-8")
     assert "Can this storage take the custom detector" in told
     assert "Made from a verdict that was not kept" in told
@@ -171,7 +171,7 @@ def test_somebodys_file_in_the_folder_takes_nothing_from_the_answer(memory: Path
         shown, log = process.communicate(timeout=60)
     verdict = valid_verdict(output.read_text(encoding="utf-8"))
     assert process.returncode == {"no": 1, "cannot tell": 3, "invalid": 4}[verdict.answer], log
-    assert "is not of this run" in log
+    assert "does not belong to this run" in log
     assert "Checks of the last run (" in shown
     assert (folder / "mine").read_text() == "mine"
 
@@ -186,8 +186,8 @@ def test_a_run_beside_another_one_on_the_same_target_says_so(tmp_path: Path) -> 
         first.communicate(timeout=60)
     assert "another run works in" in log
     checks = {check.name: check for check in Run.model_validate_json(text).checks}
-    assert checks["storage to itself"].outcome == "warning"
-    assert "penstock-bench-" in checks["storage to itself"].actual
+    assert checks["storage used exclusively"].outcome == "warning"
+    assert "penstock-bench-" in checks["storage used exclusively"].actual
     assert list(tmp_path.iterdir()) == []
 
 
@@ -204,9 +204,9 @@ def wait_for_document(process: "subprocess.Popen[str]", output: Path) -> None:
 def test_the_plan_shows_what_will_be_written_and_writes_nothing(run: RunCommand, tmp_path: Path) -> None:
     shown = run("verdict", "pilatus-6m", str(tmp_path), "--ratio", "80", "--seconds", "2", "--dry-run")
     assert shown.returncode == 0, shown.stderr
-    for words in ("a new folder in", "search", "1500 frames", "each of at most"):
+    for words in ("a new directory in", "search", "1500 frames", "each of at most"):
         assert words in shown.stderr
-    # Twice 2 s and twice 60 s, the search's 180 s, and the run as fast as it goes: more than 5 min.
+    # Twice 2 s and twice 60 s, the search's 180 s, and the run unpaced: more than 5 min.
     assert "at most 6 min" in shown.stderr
     refused = run("verdict", "pilatus-6m", str(tmp_path), "--ratio", "80", "--seconds", "2")
     assert refused.returncode == 2
@@ -229,7 +229,7 @@ def test_a_step_that_does_not_fit_is_refused_before_anything_is_written(
     finished = run("verdict", "pilatus-6m", str(tmp_path), longest, "1000000", "--yes")
     assert finished.returncode == 5
     assert "free" in finished.stderr
-    assert f"a shorter one writes less ({longest}" in finished.stderr
+    assert f"a shorter one ({longest}" in finished.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -238,17 +238,17 @@ def test_a_step_that_does_not_fit_is_refused_before_anything_is_written(
     [
         (["no-such-detector", "."], ["no-such-detector"]),
         (["custom", ".", "--rows", "8", "--columns", "8"], ["rate", "--rate"]),
-        (["pilatus-6m", ".", "--report", "mine.html"], ["mine.html", "there already"]),
-        (["pilatus-6m", ".", "--output", "mine.html"], ["mine.html", "there already"]),
-        (["pilatus-6m", ".", "--report", "absent/a.html"], ["absent/a.html", "not there"]),
+        (["pilatus-6m", ".", "--report", "mine.html"], ["mine.html", "exists already"]),
+        (["pilatus-6m", ".", "--output", "mine.html"], ["mine.html", "exists already"]),
+        (["pilatus-6m", ".", "--report", "absent/a.html"], ["absent/a.html", "does not exist"]),
         (["pilatus-6m", ".", "--report", "a.html", "--output", "a.html"], ["--report", "--output"]),
         (["pilatus-6m", ".", "--search-max", "1"], ["--search-max"]),
         (
             ["pilatus-6m", ".", "--rate", "1e6", "--soak", "2000000"],
-            ["2000000000000 frames", "--rate", "1000000000"],
+            ["2000000000000 exceeds the maximum of 1000000000", "--rate"],
         ),
-        (["pilatus-6m", "/proc/sys/kernel", "--yes"], ["/proc/sys/kernel cannot be written into"]),
-        (["pilatus-6m", "absent", "--yes"], ["absent", "not there"]),
+        (["pilatus-6m", "/proc/sys/kernel", "--yes"], ["into the target /proc/sys/kernel"]),
+        (["pilatus-6m", "absent", "--yes"], ["absent", "does not exist"]),
         (["pilatus-6m", ".", "--seconds", "nan"], ["--seconds"]),
         (["pilatus-6m", ".", "--soak", "nan"], ["--soak"]),
         (["pilatus-6m", ".", "--late-after", "nan"], ["--late-after"]),

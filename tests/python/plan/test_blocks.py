@@ -184,7 +184,7 @@ def test_nothing_needs_no_block() -> None:
         ("spares: 2", "spares: 12", ["drives", "spares is 12 of 12"]),
         ("100 MB/s", ".nan", ["drives.bandwidth"]),
         ("100 MB/s", ".inf", ["drives.bandwidth"]),
-        ("100 MB/s", "0", ["drives.bandwidth", "more than 0"]),
+        ("100 MB/s", "0", ["drives.bandwidth", "greater than 0"]),
         ("100 MB/s", "-5", ["drives.bandwidth", "-5"]),
         ("100 MB/s", "1e300", ["drives.bandwidth"]),
         ("100 MB/s", "fast", ["drives.bandwidth", "fast", "250 MB/s"]),
@@ -197,7 +197,7 @@ def test_nothing_needs_no_block() -> None:
         ("name: network", "name: drives", ["stages", "drives"]),
         ("carries: stored", "carries: all", ["stages[0].carries", "all"]),
         ("price: 1000.5", "price: -1", ["price", "-1"]),
-        ("currency: EUR", "colour: red", ["there is no field `colour`"]),
+        ("currency: EUR", "colour: red", ["unknown field `colour`"]),
         ("name: small\n", "", ["`name` is missing"]),
     ],
 )
@@ -222,10 +222,10 @@ def test_blocks_are_found_by_name_and_by_path(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(SMALL, encoding="utf-8")
     assert find_block(str(file), blocks_folder()).name == "small"
-    with pytest.raises(UsageError, match="no block") as caught:
+    with pytest.raises(UsageError, match="unknown block") as caught:
         find_block("../blocks/test-brick-gen2", blocks_folder())
     assert "test-brick-gen2" in caught.value.remedy
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="cannot read"):
         find_block(str(tmp_path / "absent.yaml"), blocks_folder())
 
 

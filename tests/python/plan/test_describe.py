@@ -104,7 +104,7 @@ def test_memory_has_no_devices() -> None:
 def test_an_overlay_says_where_it_writes(overlay: Path, tmp_path: Path) -> None:
     details = sheet(overlay).group("details")
     assert details is not None
-    assert details.value("writes go to") == str(tmp_path / "upper")
+    assert details.value("write destination") == str(tmp_path / "upper")
 
 
 def test_an_xfs_on_a_loop_device(xfs: Path, tmp_path: Path) -> None:
@@ -133,11 +133,11 @@ def test_people_see_values_and_reasons(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["absent"], ["absent", "not there"]),
+        (["absent"], ["absent", "does not exist"]),
         (["/proc/version"], ["/proc/version", "not a folder"]),
         ([".", "--devices"], ["--devices", "--measure"]),
         ([".", "--measure", "--size", "huge"], ["--size", "huge"]),
-        ([".", "--measure", "--size", "4MiB"], ["without a yes", "--yes"]),
+        ([".", "--measure", "--size", "4MiB"], ["not confirmed", "--yes"]),
         ([".", "--markdown", "absent/x.md"], ["--markdown", "absent/x.md"]),
     ],
 )
@@ -165,7 +165,7 @@ def test_speeds_are_measured_with_their_doubts(run: RunCommand, tmp_path: Path) 
     options = ("--measure", "--size", "16MiB", "--files", "20", "--yes", "--json")
     finished = run("describe", str(tmp_path), *options)
     assert finished.returncode == 5, finished.stderr
-    assert "no answer: invalid, and not to be used: sequential write, sequential read" in finished.stderr
+    assert "no answer: these measurements are invalid: sequential write, sequential read" in finished.stderr
     speeds = {speed.what: speed for speed in valid_sheet(finished.stdout).speeds}
     assert set(speeds) == {"sequential write", "sequential read", "files created"}
     assert all(speed.value is not None and speed.value > 0 for speed in speeds.values())
@@ -229,7 +229,7 @@ def test_a_device_that_cannot_be_read_has_a_reason_in_the_sheet(
     assert "21 MB" in read.how
     absent = measure_device(tmp_path / "absent", number, 60)
     assert (absent.value, absent.validity) == (None, "invalid")
-    assert "No such file" in absent.doubts[0]
+    assert "it does not exist" in absent.doubts[0]
 
 
 def test_only_the_device_that_is_meant_is_read(loop_device: tuple[Path, str], tmp_path: Path) -> None:

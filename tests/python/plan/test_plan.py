@@ -91,7 +91,7 @@ def test_markdown_is_a_new_file(tmp_path: Path) -> None:
     file = tmp_path / "plan.md"
     assert invoke("pilatus-6m", "--block", "test-brick-gen2", "--markdown", str(file)).exit_code == 0
     text = file.read_text(encoding="utf-8")
-    assert text.startswith("# What is needed")
+    assert text.startswith("# Requirements")
     assert "| drives | x 192 |" in text
     again = invoke("pilatus-6m", "--markdown", str(file))
     assert again.exit_code == 2
@@ -204,7 +204,7 @@ def test_what_a_verdict_found_at_least_is_no_more_than_a_bound(tmp_path: Path) -
     shown = shown_with(tmp_path, open_end, options=("--read-factor", "1"))
     for words in (
         "a block writes at least 20 MB/s",
-        "it reads at least 20 MB/s, as is taken from writing: reading was not measured",
+        "it reads at least 20 MB/s, assumed from writing: reading was not measured",
         "for the throughput at most 100000 blocks",
         "at most 100000 blocks: the throughput decides",
     ):
@@ -253,7 +253,7 @@ def test_reads_are_never_taken_for_writes(tmp_path: Path) -> None:
     reads_alone = run.model_copy(update={"streams": figures[1:]})
     refused = measured(tmp_path, reads_alone)
     assert refused.exit_code == 2
-    assert "no run that was as fast as it goes" in one_line(refused.stderr)
+    assert "no run that was unpaced" in one_line(refused.stderr)
 
 
 def test_of_several_runs_the_median_counts(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_an_invalid_run_is_refused(tmp_path: Path) -> None:
 def test_a_run_at_a_rate_is_no_measurement_of_the_most(tmp_path: Path) -> None:
     result = measured(tmp_path, at_rate())
     assert result.exit_code == 2
-    assert "as fast as it goes" in one_line(result.stderr)
+    assert "unpaced" in one_line(result.stderr)
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ def test_images_are_measured_in_the_place_of_simulated_frames(
     found = sizing("pilatus-6m", "--images", str(tmp_path / "images.npy"), "--codec-speed", "1GB/s")
     (detector,) = found.detectors
     assert not detector.compression.simulated
-    assert "2 real images" in detector.compression.ratio_from
+    assert "2 recorded images" in detector.compression.ratio_from
     assert detector.compression.ratio > 50, "nothing but zeros"
     assert detector.compression.speed_from == "stated"
     assert detector.frame_bytes == 2463 * 2527 * 4, "the detector keeps its shape"

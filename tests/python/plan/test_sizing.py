@@ -148,8 +148,8 @@ def test_orders() -> None:
         ("pilatus-6m@nan", "Hz"),
         ("pilatus-6m@-3", "Hz"),
         ("pilatus-6m@fast", "Hz"),
-        ("pilatus-6m@1@2", "names no detector"),
-        ("", "names no detector"),
+        ("pilatus-6m@1@2", "does not name a detector"),
+        ("", "does not name a detector"),
     ):
         with pytest.raises(UsageError) as caught:
             Order.parse(text)

@@ -287,7 +287,7 @@ def test_series_that_are_refused_count_and_are_told(record: Record, run: Run, tm
     for _ in range(2):  # the same series again is not another one
         refused = simulate(run, recorder.address, "--frames", "4", "--series-name", "taken")
         assert refused.returncode == 1
-        assert "taken.h5 is there already" in refused.stderr
+        assert "taken.h5 exists already" in refused.stderr
     assert simulate(run, recorder.address, "--frames", "4", "--series-name", "b").returncode == 0
     _, log = recorder.process.communicate(timeout=60)
     assert recorder.process.returncode == 1

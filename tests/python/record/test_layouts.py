@@ -103,7 +103,7 @@ def test_a_member_is_a_file_of_its_own_and_one_that_is_missing_reads_as_fill(
     before = (tmp_path / "s.h5").read_bytes()
     for more in (("--dry-run",), (), ("--json",)):
         recovered = run("recover", str(tmp_path / "s.h5"), *more)
-        assert recovered.returncode == 1, "a part of the series is not there"
+        assert recovered.returncode == 1, "a part of the series is missing"
         assert "s_member_1.h5" in recovered.stdout
         assert more == ("--json",) or "not all of the series: 1 error, see above" in recovered.stdout
     assert (tmp_path / "s.h5").read_bytes() == before, "the member may come back"

@@ -202,7 +202,7 @@ def test_frames_that_two_ranks_received_are_there_once(
         )
         for port in recorder.ports
     ]
-    # The series is closed when all of its frames are there. The slower sender is told so, or that what it
+    # The series is closed when all of its frames are complete. The slower sender is told so, or that what it
     # sent since then belongs to no series.
     errors = [sender.communicate(timeout=WAIT_S)[1] for sender in both]
     assert 0 in [sender.returncode for sender in both], errors

@@ -93,4 +93,4 @@ def test_simulate_ends_while_it_waits_for_an_answer(free_port: int) -> None:
             finally:
                 process.kill()
     assert process.returncode == 1
-    assert "stopped before the series began" in log
+    assert "stopped before the series started" in log

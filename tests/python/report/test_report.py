@@ -66,13 +66,13 @@ def test_a_verdict_says_what_matters() -> None:
     assert page.answer == "Yes"
     words = Parsed(html_of([page])).words
     for said in (
-        "Can this storage take the PILATUS 6M?",
+        "Does this storage sustain the PILATUS 6M?",
         "needed 10 MB/s",
-        "measured 20 MB/s 20 Hz held (2 runs), 30 Hz did not (2 runs)",
+        "measured 20 MB/s 20 Hz sustained (2 runs), 30 Hz not sustained (2 runs)",
         "margin +100 %",
         "such detectors 2",
         "0 of 600",
-        "7 of 310 frames were lost (7 because the buffer was full)",
+        "7 of 310 frames were lost (7 because the queue was full)",
         "10 Hz held, 20 Hz held, 30 Hz not held, 24.5 Hz invalid, 10 Hz held.",
         "after 100 ms a frame counts as late, and a rate does not hold where one takes longer than the limit",
         "3: search",
@@ -115,7 +115,7 @@ def test_outcomes_stand_whole_on_a_narrow_terminal() -> None:
 def test_a_comparison_that_cannot_tell_says_why_on_its_page() -> None:
     page = page_of(a_comparison(0.01, 1.0), "x.json")
     assert page.answer == "Cannot tell"
-    assert "which reaches over the threshold (-0.99 % to +1 %)" in Parsed(html_of([page])).words
+    assert "whose interval includes the threshold (-0.99 % to +1 %)" in Parsed(html_of([page])).words
     one = compare(set_of("A", [0], carried=[2e9]), set_of("B", [1], carried=[1e9]))
     require_alone_and_accessible(html_of([page_of(one, "x.json")]))
 
@@ -132,19 +132,19 @@ def test_a_report_of_a_comparison_is_written_and_other_documents_say_what_they_a
         "report", str(document), "--csv", str(tmp_path / "x.csv"), "--markdown", str(tmp_path / "x.md")
     )
     assert refused.returncode == 2
-    assert "is a comparison, and --csv has the values of runs" in refused.stderr
+    assert "is a comparison, but --csv requires runs" in refused.stderr
     assert not (tmp_path / "x.md").exists()
     document.write_text('{"format": "penstock-trend 1"}')
     refused = run("report", str(document), "--output", str(tmp_path / "y.html"))
     assert refused.returncode == 2
-    assert "is a trend; runs, verdicts, campaigns and comparisons are understood here" in refused.stderr
+    assert "is a trend; runs, verdicts, campaigns and comparisons are accepted here" in refused.stderr
     assert "compare --trend" in refused.stderr
 
 
 def test_a_stall_is_told_beside_the_plot_that_shows_it() -> None:
     html = html_of([page_of(DOCUMENTS["run"], "x.json")])
     assert "the longest stall (shaded) was 2 s" in Parsed(html).words
-    (series,) = (svg for svg in svgs_of(html) if "buffer" in "".join(svg.itertext()))
+    (series,) = (svg for svg in svgs_of(html) if "queue depth" in "".join(svg.itertext()))
     assert "red: 20 frames dropped" in "".join(series.itertext())
 
 
@@ -152,7 +152,7 @@ def test_a_stall_is_told_beside_the_plot_that_shows_it() -> None:
 def test_invalid_figures_are_marked_wherever_they_stand(document: Document) -> None:
     html = html_of([page_of(document, "x.json")])
     parsed = Parsed(html)
-    assert "not to be used" in parsed.words
+    assert "do not use" in parsed.words
     assert any("10 MB/s" in text for text in parsed.struck)
     plots = svgs_of(html)
     if isinstance(document, Run):
@@ -271,11 +271,11 @@ def test_the_command_writes_what_it_is_asked_for(run: RunCommand, tmp_path: Path
     assert finished.returncode == 0, finished.stderr
     require_alone_and_accessible(files["--output"].read_text(encoding="utf-8"))
     markdown = files["--markdown"].read_text(encoding="utf-8")
-    assert markdown.count("# Can this storage take the PILATUS 6M?") == 1
+    assert markdown.count("# Does this storage sustain the PILATUS 6M?") == 1
     assert len(files["--csv"].read_text(encoding="utf-8").splitlines()) == 1 + 14 * 6 + 4
     again = run("report", *paths, *options)
     assert again.returncode == 2
-    assert "there already" in again.stderr
+    assert "exists already" in again.stderr
 
 
 def a_campaign_of_two_targets() -> Campaign:
@@ -312,9 +312,9 @@ def test_a_campaign_names_all_its_targets() -> None:
     words = Parsed(html_of([page])).words
     assert "target /ssd; /far" in words
     half = page_of(campaign.model_copy(update={"runs": campaign.runs[1:]}), "x.json")
-    assert "ssd: no run was made; far: nfs4" in half.subtitle
+    assert "ssd: no run; far: nfs4" in half.subtitle
     none = page_of(campaign.model_copy(update={"runs": []}), "x.json")
-    assert none.subtitle.endswith("; no run was made")
+    assert none.subtitle.endswith("; no run")
 
 
 def test_every_back_end_has_a_page() -> None:
@@ -383,18 +383,18 @@ def test_documents_that_are_not_understood_are_named(run: RunCommand, tmp_path: 
         assert len(caught.value.message) < 2000
     finished = run("report", str(tmp_path / "cut.json"), "--output", str(tmp_path / "r.html"))
     assert finished.returncode == 2
-    assert "cut.json is not understood" in finished.stderr
+    assert "cut.json cannot be read" in finished.stderr
     assert not (tmp_path / "r.html").exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["absent.json", "--output", "r.html"], ["absent.json", "No such file"]),
+        (["absent.json", "--output", "r.html"], ["absent.json", "it does not exist"]),
         ([".", "--output", "r.html"], [". is not a document"]),
         (["run.json"], ["--output"]),
-        (["run.json", "--output", "run.json"], ["run.json", "there already"]),
-        (["run.json", "--csv", "absent/r.csv"], ["absent/r.csv", "not there"]),
+        (["run.json", "--output", "run.json"], ["run.json", "exists already"]),
+        (["run.json", "--csv", "absent/r.csv"], ["absent/r.csv", "does not exist"]),
         (["run.json", "--csv", "r", "--markdown", "r"], ["--csv", "--markdown"]),
     ],
 )

@@ -1,4 +1,4 @@
-"""Readers that have a growing file open before its first frame tells what it has to be made for."""
+"""Readers that have a growing file open before its first frame tells what it has remaining for."""
 
 import time
 from collections.abc import Iterator

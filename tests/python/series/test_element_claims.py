@@ -17,7 +17,7 @@ from penstock.client import RefusedError, Series
 from penstock.model.events import Listening, Note, SeriesRefused
 
 GRID = (2, 1)
-SAYS = "says that it is the same one; give each element a number of its own"
+SAYS = "claims the same element; give each element a different number"
 
 
 @pytest.fixture
@@ -152,7 +152,9 @@ def test_a_sender_whose_machine_is_dead_makes_room(record: Record, tmp_path: Pat
     end = recorder.series_end()
     assert (end.frames_received, end.missing) == (4, 0)
     assert np.array_equal(stored(end.file)[0], frames)
-    assert any("nobody is left" in event.message for event in recorder.events if isinstance(event, Note))
+    assert any(
+        "which has disconnected" in event.message for event in recorder.events if isinstance(event, Note)
+    )
 
 
 def test_the_client_comes_back_and_another_one_is_refused(record: Record, tmp_path: Path, quick: str) -> None:

@@ -488,7 +488,7 @@ def test_a_check_sees_that_the_assembled_frames_are_others(record: Record, run: 
                 del file["/entry/data/data"]
         checked = run("check", path)
         assert checked.returncode == 1
-        said = "not what the description says" if make else "that the description names is not in the file"
+        said = "differs from the description" if make else "of the description is missing from the file"
         assert said in " ".join((checked.stdout + checked.stderr).split())
 
 
@@ -559,7 +559,7 @@ MISTAKES: list[tuple[object, object, str]] = [
     (
         {"rows": [8, 9]},
         None,
-        "gap.rows is [8, 9]; a list has one for each pair of neighbours, 1 in a grid of",
+        "gap.rows is [8, 9]; a list has one value per pair of neighbours, 1 in a grid of",
     ),
     ([float("nan"), 0], None, "finite number"),
     ([8, 0], [9, 0], "sources[1].element.gap is [9, 0], that of sources[0] is [8, 0]"),

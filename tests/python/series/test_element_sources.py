@@ -277,7 +277,7 @@ def test_several_ranks_are_refused_before_anything_is_written(
     (tmp_path / "data").mkdir()
     refused = run("record", str(config), "--folder", str(tmp_path / "data"), "--ranks", "2", "--series", "1")
     assert refused.returncode == 2, refused.stdout + refused.stderr
-    assert "elements over ZeroMQ need one rank" in " ".join(refused.stderr.split())
+    assert "elements over ZeroMQ require one rank" in " ".join(refused.stderr.split())
     assert list((tmp_path / "data").iterdir()) == []
 
 

@@ -303,7 +303,7 @@ def test_a_connection_is_of_one_element(record: Callable[..., Any], tmp_path: Pa
     with Client(recorder.address) as client:
         client.start("s", 2, ELEMENT, **element((2, 1), 0))
         client.send(START, start_fields("s", 2, ELEMENT) | element((2, 1), 1))
-        assert "needs one of its own" in client.until(ERROR)["message"]
+        assert "requires a separate" in client.until(ERROR)["message"]
 
 
 def test_two_clients_bring_one_element(record: Callable[..., Any], tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ def test_an_element_that_comes_after_the_close_replaces_nothing(
         with Client(recorder.address) as client:
             if late:
                 client.send(START, start_fields("s", 3, ELEMENT) | element((2, 1), 1))
-                assert "it comes too late" in client.until(ERROR)["message"]
+                assert "arrived too late" in client.until(ERROR)["message"]
                 break
             client.start("s", 3, ELEMENT, **element((2, 1), 0))
             for number, frame in enumerate(frames):
@@ -452,7 +452,7 @@ def test_elements_over_zeromq_need_one_rank(tmp_path: Path, free_port: int) -> N
             socket.bind(endpoint)
             start = start_fields("s", 2, ELEMENT) | element((1, 2), 0)
             socket.send(cbor2.dumps(cbor2.CBORTag(55799, start)))
-            assert "need one rank, or TCP" in str(job.until("rejected")["message"])
+            assert "require one rank, or TCP" in str(job.until("rejected")["message"])
     finally:
         job.close()
 
@@ -464,15 +464,15 @@ def test_elements_that_disagree_are_refused(record: Callable[..., Any], tmp_path
         first.start("s", 2, ELEMENT, **element(grid, 0))
         for shape, told, says in (
             (ELEMENT, element(grid, 0), "element 0 of series"),
-            (ELEMENT, element((1, 2), 1), "another shape"),
-            ((20, 31), element(grid, 1), "another shape"),
+            (ELEMENT, element((1, 2), 1), "a different shape"),
+            ((20, 31), element(grid, 1), "a different shape"),
             (ELEMENT, {}, "has started already"),
         ):
             second.send(START, start_fields("s", 2, shape) | told)
             assert says in second.until(ERROR)["message"]
-        # A stream without a start is of no element.
+        # A stream without a start is belongs to no element.
         second.image("s", 0, np.zeros(ELEMENT, np.uint16))
-        assert "of no element" in second.until(ERROR)["message"]
+        assert "belongs to no element" in second.until(ERROR)["message"]
         second.start("s", 2, ELEMENT, **element(grid, 1))
         second.image("s", 0, np.zeros(ELEMENT, np.uint16))
         while second.until(ACK)["safe_below"] < 1:
@@ -486,4 +486,4 @@ def test_the_simulator_says_which_grids_are_possible(run: Run) -> None:
         assert re.sub(r"\s+", " ", says) in re.sub(r"\s+", " ", refused.stderr)
     dry = simulate(run, "tcp://127.0.0.1:1", "--elements", "2x2", "--dry-run")
     assert dry.returncode == 0
-    assert "2 x 2, a stream each" in dry.stdout + dry.stderr
+    assert "2 x 2, one stream each" in dry.stdout + dry.stderr

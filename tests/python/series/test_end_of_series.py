@@ -342,5 +342,5 @@ def test_what_the_recorder_says_stands_on_the_terminal_once(tmp_path: Path) -> N
             client.image("s", 0, PIXELS[0])
             client.end("s")
         told = recorder.stderr.read()
-    for words in ("pixel_size_x is", "refused from"):
+    for words in ("pixel_size_x is", "rejected from"):
         assert sum(words in line for line in told.splitlines()) == 1, told

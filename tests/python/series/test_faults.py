@@ -262,12 +262,12 @@ def test_named_frames_and_a_delay_in_time(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("drop", "is not understood"),
-        ("melt=1%", "is not understood"),
-        ("drop=2", "no probability"),
-        ("drop=1e", "no probability"),
-        ("drop:3=1%", "takes no such amount"),
-        ("reorder:5ms=1%", "takes no such amount"),
+        ("drop", "is not a fault"),
+        ("melt=1%", "is not a fault"),
+        ("drop=2", "not a probability"),
+        ("drop=1e", "not a probability"),
+        ("drop:3=1%", "does not take this amount"),
+        ("reorder:5ms=1%", "does not take this amount"),
         ("late:0=1%", "is not possible"),
         ("drop@5-3", "names no frames"),
         ("drop@,", "names no frames"),
@@ -282,7 +282,7 @@ def test_a_fault_that_is_none_is_refused(text: str, says: str) -> None:
     ("options", "says"),
     [
         (("--fault", "drop/1=1%"), "element 1 of 1"),
-        (("--fault", "drop=1%", "--to", "files:x"), "no faults for files"),
+        (("--fault", "drop=1%", "--to", "files:x"), "does not support files"),
     ],
 )
 def test_faults_of_what_is_not_there(run: Callable[..., Any], options: tuple[str, ...], says: str) -> None:

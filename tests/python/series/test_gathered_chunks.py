@@ -311,7 +311,7 @@ def test_a_killed_recorders_blocks_are_recovered(record: Record, run: Run, tmp_p
     simulated = ("custom", "--rows", "64", "--columns", "96", "--frames", "9", "--series-name", "left")
     sent = run("simulate", *simulated, "--rate", "max", "--to", f"tcp://{recorder.address}")
     assert sent.returncode != 0
-    assert "nobody can go on" in sent.stderr
+    assert "cannot be resumed" in sent.stderr
 
 
 class SmallClient(Client):

@@ -102,7 +102,7 @@ def test_a_series_that_waits_for_its_name_is_given_up_when_the_recorder_is_stopp
         recorder.until(SeriesStart)
         time.sleep(0.5)
         code, log = recorder.stop()  # which fails where the recorder goes on waiting
-    assert "another series of the same name begins, which waits until this one is closed" in log
+    assert "another series of the same name starts, and waits until this one is closed" in log
     assert code == 0, log
     assert [path.name for path in tmp_path.glob("*.h5")] == ["s.h5"]
 

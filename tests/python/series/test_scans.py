@@ -152,7 +152,7 @@ def test_a_scan_that_cannot_be_costs_no_frame(
     assert (end.frames_received, end.missing, end.damaged, end.problem) == (6, 0, 0, None)
     (note,) = [event.message for event in recorder.events if isinstance(event, Note)]
     assert says in note
-    assert note.endswith("it is only kept, as scan_as_told, and the frames are recorded in their order")
+    assert note.endswith("it is stored only as scan_as_told, and the frames are recorded in their order")
     code, log = recorder.stop()
     assert code == 0, log
     with h5py.File(end.file) as file:

@@ -186,18 +186,18 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     ),
     (
         ("--elements", "2x2", "--to", "zmq://h:1,h:2"),
-        "2 ZeroMQ endpoints for 4 elements, of which each binds one",
+        "2 ZeroMQ endpoints for 4 elements, which require one each",
     ),
     (("--elements", "2x2", "--to", "zmq://h:65533"), "4 elements from port 65533 on go beyond port 65535"),
     (("--to", "zmq://h:1,h:2"), "2 ZeroMQ endpoints, and one stream"),
     (
         ("--elements", "2x2", "--to", "tcp://h:1", "--no-announce-elements"),
-        "over TCP nothing but the start message",
+        "over TCP only the start message",
     ),
-    (("--to", "zmq://h:1", "--no-announce-elements"), "--no-announce-elements: there is one element"),
+    (("--to", "zmq://h:1", "--no-announce-elements"), "--no-announce-elements requires several elements"),
     (
         ("--elements", "2x2", "--to", "zmq://h:1", "--no-announce-elements", "--element-gap", "1,1"),
-        "--element-gap: start messages tell it",
+        "--element-gap excludes --no-announce-elements",
     ),
 ]
 
@@ -214,4 +214,4 @@ def test_the_plan_shows_the_endpoints(run: Run) -> None:
     dry = run("simulate", "custom", *options, "--to", "zmq://127.0.0.1:31001")
     text = " ".join((dry.stdout + dry.stderr).split())
     assert "tcp://127.0.0.1:31001, tcp://127.0.0.1:31002, tcp://127.0.0.1:31003" in text
-    assert "1 x 3, a stream each; which is which the recorder's configuration says" in text
+    assert "1 x 3, one stream each; named in the recorder's configuration" in text

@@ -276,7 +276,7 @@ def test_the_old_stream_with_an_old_number_and_with_no_header(record: Record, tm
     assert "image 1 of series 5 has 3 parts, expected 4" in told[3]
     assert "image 1 is of series 9, but the last header was that of series 5" in told[4]
     # The series is recorded, and nothing is refused.
-    assert "whose header did not come" in noted(recorder)[0]
+    assert "whose header did not arrive" in noted(recorder)[0]
 
 
 def test_arrays_that_frames_bring_along_are_columns_of_their_shape(record: Record, tmp_path: Path) -> None:
@@ -499,7 +499,7 @@ def test_a_recording_whose_messages_are_all_refused_is_no_success(record: Record
         recorder.until(Rejected)
         code, log = recorder.stop()
     assert code == 1
-    assert "every message was refused, and nothing is recorded" in log
+    assert "every message was rejected; nothing was recorded" in log
 
 
 def test_a_connection_that_says_nothing_is_no_refused_message(record: Record, tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def test_bad_frames_are_damaged_and_told_of(
     server.post([11], codec="bslz4")
     source.received(4)
     failures = source.end()
-    assert failures == ["5 frames are damaged"]
+    assert failures == ["5 corrupt frames"]
     (end,) = source.series()
     assert (end.frames_received, end.damaged, end.refused, end.repeated, end.missed) == (4, 5, 0, 1, 0)
     assert (end.frames_sent, end.acknowledged, end.problem) == (4, 3, None)
@@ -247,7 +247,7 @@ def test_bad_frames_are_damaged_and_told_of(
         7: "compressedSize is 1000000000",
         8: "codec.name is 'zip'",
         None: "uniqueId is -1",
-        10: "the recorder refuses it: image 5: ",
+        10: "the recorder rejects it: image 5: ",
     }
     told = [event for event in source.events if isinstance(event, FrameProblem)]
     assert [each.unique_id for each in told] == list(whys)
@@ -288,8 +288,8 @@ def test_a_series_of_a_known_length_is_closed_with_its_last_frame(
     assert time.monotonic() - began < 60
     assert (second.frames_received, second.missing, second.damaged) == (5, 1, 1)
     source.thread.join(WAIT_S)
-    assert source.end() == ["2 frames are damaged"]
-    assert [end.reason for end in source.series()] == ["all its frames have come"] * 2
+    assert source.end() == ["2 corrupt frames"]
+    assert [end.reason for end in source.series()] == ["all its frames have arrived"] * 2
 
 
 def test_a_server_that_comes_back(
@@ -401,7 +401,7 @@ def test_a_start_field_whose_attribute_is_not_there_is_told_once(
     assert source.end() == []
     assert len(source.series()) == 2
     assert source.problems() == [
-        "start.count_time is to be the attribute 'Nope', which the first frame does not have: the file goes"
+        "start.count_time is to be the attribute 'Nope', which the first frame lacks: the file goes"
         " without count_time",
         "start.frame_time is to be the attribute 'Lamp', which is 'lamp 1' in the first frame: the file goes"
         " without frame_time",
@@ -496,8 +496,8 @@ def test_where_series_end(server: PvaServer, recorder: RecordCommand, watch: Wat
         "7": (15, 1, 0),
         "7-2": (16, 1, 0),
     }
-    assert found["a-1"].reason == "all its frames have come"
-    assert found["7"].reason == "no frame came for 0.5 s"
+    assert found["a-1"].reason == "all its frames have arrived"
+    assert found["7"].reason == "no frame for 0.5 s"
     assert np.array_equal(stored(tmp_path, "a-1"), images(range(3, 8)))
     assert np.array_equal(stored(tmp_path, "a-1-2")[[0, 2, 3, 4]], images([8, 10, 11, 12]))
     ends = [recorder.until(RecorderSeriesEnd) for _ in range(5)]

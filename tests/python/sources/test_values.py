@@ -124,10 +124,10 @@ def test_values_before_with_and_after_the_images(record: Record, collect: Collec
     done = attach(file, [collector.journal], None, How(), dry_run=False)
     assert planned == done
     assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []
-    with pytest.raises(UsageError, match="is there already and is not overwritten") as refusal:
+    with pytest.raises(UsageError, match="exists already and is not overwritten") as refusal:
         attach(file, [collector.journal], None, How(), dry_run=False)
     assert "--overwrite" in refusal.value.remedy
-    with pytest.raises(UsageError, match="no file of `penstock attach`, and is not replaced"):
+    with pytest.raises(UsageError, match="not a file of `penstock attach` and is not replaced"):
         attach(file, [collector.journal], file, How(), dry_run=False, overwrite=True)
     before = Path(done.output).stat().st_ino
     assert attach(file, [collector.journal], None, How(), dry_run=False, overwrite=True) == done
@@ -364,7 +364,7 @@ def test_values_of_another_kind_than_the_first_are_left_out(
     assert done.returncode == 1
     said = " ".join(done.stderr.split())
     assert (
-        "channel motor: 2 values are left out, of another kind than the first: row 2, of frame 2, is" in said
+        "channel motor: 2 values are left out for another type than the first: row 2, of frame 2, is" in said
     )
     assert "(4 channels have such)" in said
     assert "\x1b" not in done.stdout + done.stderr
@@ -390,14 +390,14 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"a": 1}, {"frame": 1 << 63}, "frame is 9223372036854775808"),
     ({"a": 1}, {"time_ns": float("nan")}, "time is nan"),
     ({"a": 1}, {"frame": "7"}, "frame is '7'"),
-    ({"a": 1}, {"frame": 1, "time_ns": 1}, "and not both"),
+    ({"a": 1}, {"frame": 1, "time_ns": 1}, "either frame or time_ns"),
     ({}, {"frame": 0}, "no value"),
     ({"": 1}, {}, "'' is no name"),
     ({"x" * 256: 1}, {}, "more than 255 bytes"),
-    ({"a\n": 1}, {}, "characters that are none for a name"),
+    ({"a\n": 1}, {}, "characters that are not allowed in a name"),
     ({"a": "x" * 4097}, {}, "a text of 4097 bytes"),
     ({"a": "x\0"}, {}, "a zero character"),
-    ({"a": "\ud800"}, {}, "no Unicode"),
+    ({"a": "\ud800"}, {}, "not Unicode"),
     ({"a": np.zeros(513)}, {}, "4104 bytes a value"),
     ({"a": np.zeros(2000, np.float16)}, {}, "8000 bytes a value"),
     ({"a": np.zeros(0)}, {}, "0 bytes a value"),
@@ -479,7 +479,7 @@ def test_a_link_is_replaced_and_nothing_is_written_through_it(tmp_path: Path) ->
     target.rename(precious)
     kept = precious.read_bytes()
     target.symlink_to(precious)
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         attach(series, [GOLDEN], target, How(), dry_run=False)
     attach(series, [GOLDEN], target, How(), dry_run=False, overwrite=True)
     assert not target.is_symlink()
@@ -489,7 +489,7 @@ def test_a_link_is_replaced_and_nothing_is_written_through_it(tmp_path: Path) ->
 def test_series_that_cannot_be_joined(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has not ended"):
         attach(a_series(tmp_path / "s.h5", 3, ended=False), [GOLDEN], None, How(), dry_run=False)
-    with pytest.raises(UsageError, match="no journal"):
+    with pytest.raises(UsageError, match="not a journal"):
         attach(a_series(tmp_path / "t.h5", 3), [tmp_path / "s.h5"], None, How(), dry_run=False)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s.h5", "t.h5"]
 

@@ -148,7 +148,7 @@ def test_alarms_and_units_of_epics_channels(channels: Post, tmp_path: Path) -> N
         time.sleep(0.05)
     said = collector.stop_and_listen()
     assert collector.process.returncode == 0, said
-    assert said.count("RING:Current has the alarm INVALID: no frame gets its values") == 1, said
+    assert said.count("RING:Current has the alarm INVALID: its values are not attached to frames") == 1, said
     found = columns_of(collector.journal)
     assert [value for _, value in found["RING:Current"]] == [200.0, 1.0, 2.0, 3.0, 4.0, 5.0]
     assert [value for _, value in found["RING:Current.SEVR"]] == [0, 2, 3, 0]
@@ -177,7 +177,7 @@ def test_channels_that_are_no_values_cost_the_others_nothing(channels: Post, tmp
     odd = {
         "ODD:Table": "is of the type epics:nt/NTTable:1.0; numbers, texts",
         "ODD:Structure": "is of the type site:point; numbers, texts",
-        "ODD:Image": "has images, which are no values: `penstock record --pva` records them",
+        "ODD:Image": "has images: record them with `penstock record --pva`",
         "ODD:Long": "has an array of 40000 bytes; at most 4096 are taken",
         "ODD:Empty": "has an empty array",
         "ODD:Texts": "is of the type epics:nt/NTScalarArray:1.0; numbers, texts",
@@ -218,10 +218,10 @@ def test_a_watcher_that_dies_is_told_of_at_once_and_watches_again(channels: Post
     wait_until(lambda: columns_of(collector.journal), lambda: "no value")
     (watcher,) = watchers(collector)
     watcher.kill()
-    assert "EPICS channels were not watched from" in collector.next_line()
+    assert "EPICS channels were not watched since" in collector.next_line()
     with Values(collector.address) as values:
         values.send(other=1.0)
-    assert "EPICS channels are watched again" in collector.next_line()
+    assert "watching EPICS channels again" in collector.next_line()
     wait_until(lambda: len(columns_of(collector.journal)["RING:Current"]) == 2, lambda: "no second value")
     said = collector.stop_and_listen()
     assert collector.process.returncode == 1, "values may be missing"

@@ -103,7 +103,7 @@ def send(
         image: dict[str, object] = {"type": "image", **IDENTITY, "image_id": number, "data": data}
         messages.append(image if user_data is None else {**image, "user_data": user_data[number]})
     messages.append({"type": "end", **IDENTITY})
-    # Bounded, so that a recorder that is not there fails the test and does not hang it.
+    # Bounded, so that a recorder that does not exist fails the test and does not hang it.
     with zmq.Context() as context, context.socket(zmq.PUSH) as socket:
         socket.setsockopt(zmq.SNDTIMEO, 60_000)
         socket.setsockopt(zmq.LINGER, 10_000)

@@ -11,7 +11,7 @@ class Pusher:
     def __init__(self, endpoint: str) -> None:
         self.context = zmq.Context()
         self.socket = self.context.socket(zmq.PUSH)
-        self.socket.setsockopt(zmq.SNDTIMEO, 20_000)  # a recorder that is not there fails the test
+        self.socket.setsockopt(zmq.SNDTIMEO, 20_000)  # a recorder that does not exist fails the test
         self.socket.setsockopt(zmq.LINGER, 10_000)
         self.socket.bind(endpoint)
 

@@ -17,7 +17,7 @@ enum class FrameState : std::uint8_t {
   missing = 0,   ///< never came; reads as the fill value
   received = 1,  ///< in the file
   damaged = 2,   ///< came, but could not be understood; reads as the fill value
-  dropped = 3,   ///< came when there was no room for it, or after its file was closed
+  dropped = 3,   ///< arrived when the pool was full, or after its file was closed
   lost = 4,      ///< came, but the storage did not take it
   partial = 5,   ///< some of its channels or elements are in the file, and the others never came
 };

@@ -69,7 +69,7 @@ class Ledger {
   explicit Ledger(unsigned parts);
 
   enum class Admission { take, duplicate, no_room };
-  /// A good frame came in. `duplicate` if it is there already or on its way; the session is told
+  /// A good frame came in. `duplicate` if it is there already or on its way; the session is notified
   /// when that one is safe. `no_room` if its number is far from all others, as those of too many frames were
   /// (FrameEntries::may_hold()): nothing is noted of it.
   Admission receive(FrameNumber number, std::uint32_t part, const Session& session);
@@ -96,7 +96,7 @@ class Ledger {
     Session session;
     FrameNumber below;  ///< every frame below it that the session sent is safe
   };
-  /// What sessions have not been told yet.
+  /// Pending notifications of sessions.
   std::vector<Notice> take_notices();
 
   /// Before the first frame: held_up_by() and is_awaited() will be asked.

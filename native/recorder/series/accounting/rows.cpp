@@ -175,7 +175,7 @@ Result<void> RowBatch::write_metadata(const Run& run, std::size_t position, stor
     const auto* value = value_of(run.rows[i]->metadata, position);
     if (encode_value(value, column, values.data() + i * row_bytes)) continue;
     ++unfitting_[position];
-    remark(column.name, "does not fit the type or the length of its first value everywhere");
+    remark(column.name, "does not always have the type or length of its first value");
   }
   return out.put(store::ColumnId{static_cast<std::uint16_t>(fixed_columns + position)}, run.place, values);
 }
@@ -194,7 +194,7 @@ void RowBatch::remark_unknown(const Metadata& metadata) {
     const auto& name = metadata[i].first;
     if (i < columns_.size() && columns_[i].name == name) continue;
     if (std::none_of(columns_.begin(), columns_.end(), [&](const auto& c) { return c.name == name; }))
-      remark(name, "is not stored: the first frame did not have it, or it is no name of a column");
+      remark(name, "is not stored: the first frame lacks it, or it is not a valid column name");
   }
 }
 

@@ -129,7 +129,7 @@ class RowBatch {
   bool is_full() const;
   /// Writes what was gathered and forgets it, also on an error.
   Result<void> write(store::RowWriter& out);
-  /// Of each column, values that were written and are not as they were told.
+  /// Of each column, values that were written and differ from those sent.
   const std::vector<std::uint64_t>& unfitting() const { return unfitting_; }
 
  private:

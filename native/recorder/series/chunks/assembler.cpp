@@ -39,8 +39,8 @@ Result<std::unique_ptr<Blocks>> Assembler::make_blocks(const SeriesSpec& spec) {
   const auto room = config.block_pool_bytes();
   if (least > room / buffer)
     return make_error(Errc::too_large,
-                      "chunk.frames is {}: frames of {} bytes gather in {} buffers of {} bytes, which needs a "
-                      "pool_bytes of at least {}; the recorder has {}: enlarge it, or have fewer frames in a chunk",
+                      "chunk.frames is {}: frames of {} bytes require {} buffers of {} bytes, and pool_bytes of at "
+                      "least {}; it is {}: increase it, or reduce chunk.frames",
                       config.chunk.frames, spec.part_bytes(), least, buffer,
                       least * buffer * (config.pool_bytes / room), config.pool_bytes);
   BlocksOptions options;
@@ -83,7 +83,8 @@ void Assembler::await_others(const Session& session, const std::function<std::op
     if (std::exchange(come, now_come) != now_come) give_up_ns = monotonic_ns() + others_patience_ns;
     if (monotonic_ns() > give_up_ns) {
       spdlog::warn(
-          "{}: other clients sent nothing for {:.0f} s; chunks that lack their frames, up to image {}, are written",
+          "{}: other clients have not sent frames for {:.0f} s; incomplete chunks up to image {} are written without "
+          "them",
           spec_.path(), static_cast<double>(others_patience_ns) * 1e-9, value(*number));
       return ledger.await_no_longer(*number, session);
     }

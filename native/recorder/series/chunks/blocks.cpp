@@ -57,7 +57,7 @@ Result<Blocks::Joined> Blocks::join(FrameNumber number, std::uint32_t channel) {
   } else {
     if (!is_taken(key, bit))
       return make_error(Errc::out_of_order,
-                        "image {} came too late: the chunk of the frames {} to {} was written without it",
+                        "image {} arrived too late: the chunk of the frames {} to {} was written without it",
                         value(number), key.second * options_.frames, (key.second + 1) * options_.frames - 1);
     for (const auto& block : overdue(key))
       if (auto ready = shut(block)) joined.due.push_back(std::move(ready));
@@ -67,7 +67,7 @@ Result<Blocks::Joined> Blocks::join(FrameNumber number, std::uint32_t channel) {
   }
   auto& block = *joined.block;
   if ((block.wanted & bit) == 0)
-    return make_error(Errc::out_of_order, "image {} came too late: its chunk was written without it once",
+    return make_error(Errc::out_of_order, "image {} arrived too late: its chunk was written without it once",
                       value(number));
   block.joined |= bit;
   ++block.pending;

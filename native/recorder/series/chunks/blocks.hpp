@@ -72,7 +72,7 @@ class Blocks {
   Result<void> take_memory();
 
   std::uint64_t frames() const { return options_.frames; }
-  /// At most, of one buffer of a block of so many bytes.
+  /// Maximum size of one buffer of a block of this size.
   static std::uint64_t buffer_bytes(std::uint64_t block_bytes);
 
   struct Joined {
@@ -88,7 +88,7 @@ class Blocks {
   /// The last frame that the open block of this one lacks.
   std::optional<FrameNumber> lacking(FrameNumber number, std::uint32_t channel) const;
 
-  /// Where the task's frame goes; nothing where there is no memory yet: then the task is taken.
+  /// Where the task's frame goes; nullopt while memory is exhausted: then the task is taken.
   std::optional<MutableBytes> room(Task& task);
   /// The task's frame is in its place, or (not `good`) will never be. Its block, if it is due with that.
   Ref copied(const Task& task, bool good);

@@ -208,7 +208,7 @@ void ChunkEncoder::note_unfiltered(const Frame& frame, const Error& why) {
   auto logged = unfiltered_logged_ns_.load();
   if (logged != 0 && now - logged < unfiltered_quiet_ns) return;
   if (!unfiltered_logged_ns_.compare_exchange_strong(logged, now)) return;
-  spdlog::warn("{}: image {} is stored unfiltered, {} so far: {}", spec_.path(), value(frame.number), count,
+  spdlog::warn("{}: image {} is stored without its filter, {} so far: {}", spec_.path(), value(frame.number), count,
                why.message());
 }
 

@@ -43,7 +43,7 @@ class ChunkEncoder {
   void flush_if_worthwhile(unsigned worker);
   /// Sends all segments on their way.
   void flush();
-  /// The same, and then there is no writer any more.
+  /// The same, and then closes the writer.
   void finish();
 
  private:

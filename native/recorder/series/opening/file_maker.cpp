@@ -35,7 +35,7 @@ Result<std::shared_ptr<SeriesFile>> FileMaker::make(Series series, bool answered
   for (const auto& remark : file->series().remarks)
     report_.note("start", remark.with_context(fmt::format("series \"{}\"", unique_id)));
   const auto before = file->stats().frames_before;
-  spdlog::info("series \"{}\" goes into {}, which has {} frames", unique_id, path, before);
+  spdlog::info("series \"{}\" resumes {}, which has {} frames", unique_id, path, before);
   events_.emit("series_start", {{"series_unique_id", unique_id},
                                 {"series_id", file->series().id},
                                 {"file", path},
@@ -75,7 +75,7 @@ Result<std::shared_ptr<SeriesFile>> FileMaker::make(Series series, std::string& 
   // Nor that there is no room just now. What may be in a file that was left is not to be made anew.
   if (!file.ok() && file.error().code() == Errc::no_space && !config_.resume)
     file = SeriesFile::without_room(env_, config_, team_, series, path, file.error());
-  if (file.ok() && path != wanted) spdlog::warn("series \"{}\" goes into {}: {}", series.unique_id, path, why);
+  if (file.ok() && path != wanted) spdlog::warn("series \"{}\" is recorded into {}: {}", series.unique_id, path, why);
   return file;
 }
 

@@ -14,7 +14,7 @@ namespace {
 Result<void> check_same(const Series& begun, std::string_view field, const std::string& before,
                         const std::string& now) {
   if (before == now) return {};
-  return make_error(Errc::out_of_order, "{} is {}; series \"{}\" began with {}", field, now, begun.unique_id, before);
+  return make_error(Errc::out_of_order, "{} is {}; series \"{}\" started with {}", field, now, begun.unique_id, before);
 }
 
 Result<void> check_same_frame(const Series& begun, const Series& again) {

@@ -37,15 +37,15 @@ store::Placement StoreOpener::placement() const {
   const auto& config = spec_.config();
   const auto& coding = parts_.coding;
   const auto instead = [&](const std::string& why) {
-    spdlog::warn("{}: store.placement is not \"log\", but {}; the file is written as with \"log\"", spec_.path(), why);
+    spdlog::warn("{}: store.placement is ignored and \"log\" is used, because {}", spec_.path(), why);
     return store::Placement::log;
   };
   // A frame that comes to two ranks is written to one place twice, which is harmless where the bytes are the same.
   if (config.placement == store::Placement::slots && coding.is_filtered() && role_.shares())
-    return instead("nobody can tell that a filter plug-in makes the same bytes of a frame on two ranks");
+    return instead("a filter plug-in may produce different bytes on different ranks");
   if (config.placement != store::Placement::log &&
       (spec_.scan() || spec_.mosaic().tiles_a_frame() > 1 || spec_.gathers()))
-    return instead("fixed places are for whole frames one behind the other");
+    return instead("fixed offsets require consecutive frames, one per chunk");
   return config.placement;
 }
 
@@ -94,8 +94,10 @@ Result<void> StoreOpener::make_again(Encoding encoding, const std::vector<MetaCo
   auto made = create(encoding, columns, false);
   if (!made.ok() && made.error().code() == Errc::already_exists) {
     if (const auto suppressed = taken_limiter_.admit())
-      spdlog::error("{}: somebody made it before its first frame: the series' frames are lost until it is moved away{}",
-                    spec_.path(), and_suppressed(*suppressed));
+      spdlog::error(
+          "{}: another program created it before the first frame: the frames of the series are lost until it is moved "
+          "away{}",
+          spec_.path(), and_suppressed(*suppressed));
     return make_error(Errc::no_space, "{}", made.error().message());
   }
   return made;
@@ -128,8 +130,8 @@ Result<void> StoreOpener::fit_now(Encoding encoding, const std::vector<MetaColum
   const auto wanted = as_it_comes ? encoding : spec_.config().codec.encoding;
   if (encoding != Encoding::none && !as_it_comes)
     spdlog::warn(
-        "{}: its frames come compressed ({}), and a chunk {}: each is expanded and compressed "
-        "again ({}), which costs processor time; with chunks of whole frames it would be stored as it is",
+        "{}: its frames arrive compressed ({}), but a chunk {}: each frame is decompressed and compressed again ({}), "
+        "which costs processor time; with one frame per chunk they would be stored unchanged",
         spec_.path(), name(encoding), spec_.gathers() ? "has several frames" : "is a part of a frame", name(wanted));
   const auto opened = open(wanted, columns);
   may_retry_ = !opened.ok() && opened.error().code() == Errc::no_space;
@@ -169,7 +171,7 @@ Result<void> StoreOpener::join(const Terms& terms) {
   if (const auto own = parts_.coding.filter_values(); own != terms.filter_values)
     return make_error(
         Errc::unsupported,
-        "filter plug-ins complete their parameters to {} here and to {} on the lead; install the same ones", own,
+        "filter plug-ins complete their parameters to {} here and to {} on rank 0; install the same plug-ins", own,
         terms.filter_values);
   PEN_ASSIGN(auto store, join_once_visible(terms));
   enter(std::move(store));
@@ -198,7 +200,7 @@ Result<void> StoreOpener::resume() {
   const auto& series = spec_.series();
   PEN_ASSIGN(const auto left, find_left_file(env_, spec_.path(), config, series, parts_.coding.filters()));
   if (!left || left->blank) return create(left.has_value());
-  spdlog::info("{} is there: looking at what is in it", spec_.path());
+  spdlog::info("{} exists: reading its contents", spec_.path());
   PEN_ASSIGN(const auto contents, complete_left_file(spec_.path(), series, series.resumed));
   return contents.empty ? create(true) : resume(*left, contents);
 }

@@ -21,8 +21,7 @@ constexpr std::uint64_t searched_bytes_min = std::uint64_t{1} << 30;
 constexpr std::string_view metadata_group = "/entry/metadata/";
 
 Error in_the_way(const std::string& path, std::string_view why) {
-  return make_error(Errc::already_exists, "{} is there already, and {}; choose another name or move it away", path,
-                    why);
+  return make_error(Errc::already_exists, "{} exists already, and {}; choose another name or move it away", path, why);
 }
 
 struct Described {
@@ -34,20 +33,18 @@ Result<Described> read_start(File& file, const std::string& path, std::uint64_t 
   store::ScanOptions options;
   options.end = searched_bytes;
   auto found = store::find_description(file, options);
-  if (!found.ok() && found.error().code() == Errc::not_found)
-    return in_the_way(path, "it does not begin as a file of Penstock's does");
+  if (!found.ok() && found.error().code() == Errc::not_found) return in_the_way(path, "it is not a file of Penstock");
   if (!found.ok()) return in_the_way(path, found.error().message());
   auto* description = &found->description;
-  if (description->members) return in_the_way(path, "its frames lie in several files, in which nobody can go on");
+  if (description->members) return in_the_way(path, "its frames are in several files, which cannot be resumed");
   const auto& datasets = description->datasets;
   const auto in_log = [](const auto& node) { return node.places.placement == store::Placement::log; };
   if (!std::all_of(datasets.begin(), datasets.end(), in_log))
-    return in_the_way(path, "its frames have fixed places (store.placement), with which nobody can go on");
+    return in_the_way(path, "its frames have fixed offsets (store.placement), which cannot be resumed");
   const auto is_whole = [](const auto& node) { return node.is_chunk_a_frame(); };
   if (!std::all_of(datasets.begin(), datasets.end(), is_whole))
     return in_the_way(path,
-                      "its chunks are parts of frames or have several, or its frames are those of a scan, with which "
-                      "nobody can go on");
+                      "its chunks are not single frames, or its frames belong to a scan; such files cannot be resumed");
   return Described{std::move(*description), {found->header.file_id, found->header.address}};
 }
 
@@ -93,13 +90,14 @@ std::optional<CodecSpec> codec_of(const DatasetFilters& in_file, const CodecSpec
 /// What is not as `series` announces it; empty where nothing is.
 std::string difference(const std::vector<store::ChunkedNode>& datasets, const Series& series) {
   if (datasets.size() != series.channels.size())
-    return fmt::format("its frames have {} channels, those of the series {}", datasets.size(), series.channels.size());
+    return fmt::format("its frames have {} channels, but the series has {}", datasets.size(), series.channels.size());
   for (const auto& node : datasets) {
     if (node.type != series.frame.type || node.frame_shape != series.frame.shape)
-      return fmt::format("its frames are [{}] of {}, those of the series [{}] of {}", fmt::join(node.frame_shape, ", "),
-                         name(node.type), fmt::join(series.frame.shape, ", "), name(series.frame.type));
+      return fmt::format("its frames are [{}] of {}, but those of the series are [{}] of {}",
+                         fmt::join(node.frame_shape, ", "), name(node.type), fmt::join(series.frame.shape, ", "),
+                         name(series.frame.type));
     if (node.frames_max != series.frames)
-      return fmt::format("it was made for {} frames, the series has {}", node.frames_max, series.frames);
+      return fmt::format("it was created for {} frames, but the series has {}", node.frames_max, series.frames);
   }
   return {};
 }
@@ -164,16 +162,16 @@ Result<std::optional<LeftFile>> find_left_file(Env& env, const std::string& path
   const auto codec = codec_of(in_file, config.codec, filters, series);
   if (!codec)
     return in_the_way(
-        path, fmt::format("its filters are {}, this recorder's {}: start it with the codec that the file was made with",
-                          text_of(in_file), text_of(declared_filters(config.codec, filters, series))));
+        path,
+        fmt::format("its filters are {}, but this recorder's are {}: start the recorder with the codec of the file",
+                    text_of(in_file), text_of(declared_filters(config.codec, filters, series))));
   LeftFile left{*codec, metadata_columns(description, config.layout), shared, false};
   auto wanted = nexus_layout(series, declared_filters(left.codec, filters, series), left.columns);
   if (config.layout) wanted = config.layout->apply(std::move(wanted), series, left.columns, {});
   if (description_of(description.datasets, description.columns) != description_of(wanted.chunked, wanted.columns))
-    return in_the_way(
-        path,
-        "its datasets or columns are others than this version of Penstock makes with this layout: go on with the "
-        "layout that the file was begun with");
+    return in_the_way(path,
+                      "its datasets or columns differ from those of this layout and version: use the layout with which "
+                      "the file was started");
   return std::optional(std::move(left));
 }
 
@@ -184,7 +182,7 @@ Result<LeftContents> complete_left_file(const std::string& path, const Series& s
   if (!report.ok()) return report.error();
   PEN_ASSIGN(auto contents, contents_from(*report));
   if (contents.datasets.size() != series.channels.size())
-    return make_error(Errc::internal, "penstock-recover tells of {} datasets", contents.datasets.size());
+    return make_error(Errc::internal, "penstock-recover reports {} datasets", contents.datasets.size());
   for (const auto& finding : report->at("findings"))
     spdlog::warn("{}: {}: {}", path, finding.value("what", ""), finding.value("where", ""));
   return contents;

@@ -46,7 +46,7 @@ struct LeftContents {
   bool empty = false;  ///< no chunk is in it, and nothing that could have been one
 };
 
-/// Completes the file's index (penstock-recover, as a child of this process) and tells what is in it. With `finished`
+/// Completes the file's index (penstock-recover, as a child of this process) and returns what is in it. With `finished`
 /// also of a file that was finished. `already_exists` for another series, and for a finished file that is not wanted;
 /// `corrupt` where HDF5's structures are not usable; else as that program fails.
 Result<LeftContents> complete_left_file(const std::string& path, const Series& series, bool finished);

@@ -69,71 +69,72 @@ double number(std::uint64_t value) { return static_cast<double>(value); }
 
 void add_frames(Families& families, const Snapshot& now) {
   const auto& meters = now.meters;
-  families.counter("penstock_frames_received_total", "Frames taken in; each channel of a frame counts.",
+  families.counter("penstock_frames_received_total", "Frames received; each channel of a frame counts.",
                    number(meters.frames_received));
-  families.counter("penstock_received_bytes_total", "Bytes of the frames taken in, uncompressed.",
-                   number(meters.raw_bytes));
-  families.counter("penstock_frames_written_total", "Frames on storage and in the file's index; each channel counts.",
+  families.counter("penstock_received_bytes_total", "Uncompressed bytes of received frames.", number(meters.raw_bytes));
+  families.counter("penstock_frames_written_total",
+                   "Frames written to storage and entered in the file's index; each channel counts.",
                    number(meters.frames_written));
-  families.counter("penstock_stored_bytes_total", "Bytes of the frames written, as they lie in the file.",
+  families.counter("penstock_stored_bytes_total", "Bytes of written frames as stored in the file.",
                    number(meters.stored_bytes));
-  families.family("penstock_frames_amiss_total", "Frames that were late, came twice, or are not in the file, by what.",
+  families.family("penstock_frames_amiss_total", "Anomalies of frames by kind: late, duplicate, or not in the file.",
                   MetricType::Counter);
   const auto& anomalies = meters.anomalies;
   for (const auto& [what, count] : {std::pair{"duplicate", anomalies.duplicate}, std::pair{"late", anomalies.late},
                                     std::pair{"damaged", anomalies.damaged}, std::pair{"dropped", anomalies.dropped},
                                     std::pair{"lost", anomalies.lost}, std::pair{"missing", meters.missing_frames}})
     families.counter(number(count), {{"what", what}});
-  families.counter("penstock_messages_rejected_total", "Messages that were refused with an error.",
+  families.counter("penstock_messages_rejected_total", "Messages that were rejected with an error.",
                    number(now.rejected));
-  families.family("penstock_series_total", "Series that have ended, by how; of the lead.", MetricType::Counter);
+  families.family("penstock_series_total", "Series that have ended, by outcome; reported by rank 0.",
+                  MetricType::Counter);
   families.counter(number(now.complete_series), {{"outcome", "complete"}});
   families.counter(number(now.failed_series), {{"outcome", "problem"}});
-  families.counter(
-      "penstock_series_refused_total",
-      "Series that have no file, or lack an element: a start was refused, or the file could not be made; of the lead.",
-      number(now.refused_series));
+  families.counter("penstock_series_refused_total",
+                   "Series without a file or with a missing element, because a start was rejected or the file could "
+                   "not be created; reported by rank 0.",
+                   number(now.refused_series));
   families.gauge("penstock_open_series", "Series that are being recorded or closed.", number(now.open_series));
 }
 
 void add_backlog(Families& families, const Snapshot& now) {
-  families.gauge("penstock_backlog_frames", "Frames taken in that are neither in the index nor given up.",
+  families.gauge("penstock_backlog_frames", "Received frames that are neither in the index nor lost.",
                  number(now.meters.waiting_frames));
-  families.gauge("penstock_queue_frames", "Frames that wait for a thread that compresses.", number(now.queued_frames));
-  families.gauge("penstock_queue_segments", "Segments that wait for a thread that writes.",
+  families.gauge("penstock_queue_frames", "Frames that wait for a compression thread.", number(now.queued_frames));
+  families.gauge("penstock_queue_segments", "Segments that wait for a writer thread.",
                  number(now.meters.waiting_segments));
   families.gauge("penstock_pool_bytes", "Memory for frames in flight.", number(now.pool_bytes));
-  families.gauge("penstock_pool_used_bytes", "Of it, in use.", number(now.pool_used_bytes));
-  families.gauge("penstock_pool_used_max_bytes", "The most of it that was ever in use.",
+  families.gauge("penstock_pool_used_bytes", "Memory for frames in flight that is in use.",
+                 number(now.pool_used_bytes));
+  families.gauge("penstock_pool_used_max_bytes", "Peak of the memory for frames in flight that was in use.",
                  number(now.pool_used_bytes_max));
 }
 
 void add_times(Families& families, const Snapshot& now) {
   families.counter("penstock_segments_written_total", "Segments written to storage.", number(now.meters.segments));
-  families.counter("penstock_segment_bytes_total", "Bytes of those, with headers and padding.",
+  families.counter("penstock_segment_bytes_total", "Bytes of segments written to storage, with headers and padding.",
                    number(now.meters.segment_bytes));
   families.family("penstock_compress_seconds", "Time to compress a frame into its segment.", MetricType::Histogram);
   families.histogram(now.meters.compress);
-  families.family("penstock_frame_latency_seconds", "Time from a frame's last byte to its place in the index.",
+  families.family("penstock_frame_latency_seconds", "Time from a frame's last byte to its entry in the index.",
                   MetricType::Histogram);
   families.histogram(now.meters.latency);
 }
 
 void add_calls(Families& families, const CallWatch& watch) {
   const auto label = [](std::size_t i) { return std::vector<Label>{{"call", std::string(name(Call(i)))}}; };
-  families.family("penstock_storage_call_seconds", "Time of calls to the storage, by call.", MetricType::Histogram);
+  families.family("penstock_storage_call_seconds", "Duration of storage calls, by call.", MetricType::Histogram);
   for (std::size_t i = 0; i < first_hdf5_call; ++i) families.histogram(watch.times(Call(i)), label(i));
-  families.family("penstock_hdf5_call_seconds", "Time of calls of HDF5, with those to the storage in them, by call.",
+  families.family("penstock_hdf5_call_seconds", "Duration of HDF5 calls including their storage calls, by call.",
                   MetricType::Histogram);
   for (std::size_t i = first_hdf5_call; i < calls; ++i) families.histogram(watch.times(Call(i)), label(i));
-  families.family("penstock_stalls_total", "Calls that took longer than the limit, or hang, by call.",
+  families.family("penstock_stalls_total", "Calls that took longer than the stall limit or are stalled, by call.",
                   MetricType::Counter);
   for (std::size_t i = 0; i < calls; ++i) families.counter(number(watch.stalls(Call(i))), label(i));
-  families.family("penstock_hanging_calls", "Calls that have been hanging for longer than the limit, now, by call.",
-                  MetricType::Gauge);
+  families.family("penstock_hanging_calls", "Calls that are stalled now, by call.", MetricType::Gauge);
   const auto hanging = watch.hanging();
   for (std::size_t i = 0; i < calls; ++i) families.gauge(number(hanging[i]), label(i));
-  families.gauge("penstock_stall_limit_seconds", "The limit; 0: stalls are not looked for.",
+  families.gauge("penstock_stall_limit_seconds", "Stall limit (stall_limit_ms); 0: stalls are not detected.",
                  std::chrono::duration<double>(watch.limit()).count());
 }
 
@@ -144,7 +145,7 @@ class Metrics final : public prometheus::Collectable {
   std::vector<MetricFamily> Collect() const override {
     const auto now = source_.snapshot();
     Families families;
-    families.family("penstock_build_info", "Always 1; what runs, and as which rank.", MetricType::Gauge);
+    families.family("penstock_build_info", "Always 1; labels give the version and the rank.", MetricType::Gauge);
     families.gauge(1, {{"version", PENSTOCK_VERSION}, {"rank", std::to_string(source_.rank)}});
     add_frames(families, now);
     add_backlog(families, now);

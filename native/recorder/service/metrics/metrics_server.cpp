@@ -88,7 +88,7 @@ class Server final : public MetricsServer {
     if (request.find(end_of_head) == std::string_view::npos)
       return answer_of("431 Request Header Fields Too Large", "text/plain", "the request is too long\n", true);
     if (!is_head && !request.starts_with("GET "))
-      return answer_of("405 Method Not Allowed", "text/plain", "metrics are read with GET\n", true);
+      return answer_of("405 Method Not Allowed", "text/plain", "use GET\n", true);
     const auto target = request.substr(is_head ? 5 : 4);
     const auto asked = target.substr(0, target.find_first_of(" ?\r"));
     if (asked != path)
@@ -114,8 +114,8 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const MetricsConfig&
     return make_error(Errc::invalid_argument, "metrics.listen {}: {}", where, loopback.error().message());
   if (!*loopback)
     return make_error(Errc::invalid_argument,
-                      "metrics.listen is {}, which other machines can reach; metrics are served on loopback only: use "
-                      "127.0.0.1, and an SSH tunnel or a reverse proxy that asks for a password",
+                      "metrics.listen {} is reachable from other machines; metrics are served on loopback only: use "
+                      "127.0.0.1 with an SSH tunnel, or a reverse proxy with a password",
                       where);
   auto listener = listen_on(config.host, config.port, 0);
   if (!listener.ok())

@@ -9,7 +9,7 @@ namespace penstock::recorder {
 std::string sentence(const Stall& stall) {
   const auto size = stall.bytes > 0 ? fmt::format(" of {} bytes at {}", stall.bytes, stall.offset) : std::string();
   return fmt::format("{}{} of {} {} {:.1f} s (thread {})", name(stall.call), size, stall.file,
-                     stall.over ? "returned after" : "has been hanging for", stall.seconds, stall.thread);
+                     stall.over ? "returned after" : "has stalled for", stall.seconds, stall.thread);
 }
 
 CallWatch::Tell tell_stalls(Events& events, unsigned rank) {

@@ -9,7 +9,7 @@ namespace penstock::recorder {
 /// For CallWatch. `events` outlives what is returned.
 CallWatch::Tell tell_stalls(Events& events, unsigned rank);
 
-/// "write of 8388608 bytes at 4096 of /data/a.h5 has been hanging for 2.0 s (thread 1234)"
+/// "write of 8388608 bytes at 4096 of /data/a.h5 has stalled for 2.0 s (thread 1234)"
 std::string sentence(const Stall& stall);
 
 }  // namespace penstock::recorder

@@ -222,13 +222,13 @@ Result<void> check_tree(const std::vector<LayoutNode>& nodes, const std::string&
   const auto check = [&](std::string_view path) -> Result<void> {
     for (auto above = parent_of(path); !above.empty(); above = parent_of(above))
       if (const auto found = kinds.find(above); found != kinds.end() && found->second != LayoutNode::Kind::group)
-        return make_error(Errc::invalid_argument, "layout: {} lies below {}, which is no group", path, above);
+        return make_error(Errc::invalid_argument, "layout: {} lies below {}, which is not a group", path, above);
     return {};
   };
   for (const auto& node : nodes) PEN_TRY(check(node.path));
   if (metadata_group.empty()) return {};
   if (const auto found = kinds.find(metadata_group); found != kinds.end() && found->second != LayoutNode::Kind::group)
-    return make_error(Errc::invalid_argument, "layout.metadata_group is {}, which is no group", metadata_group);
+    return make_error(Errc::invalid_argument, "layout.metadata_group is {}, which is not a group", metadata_group);
   return check(metadata_group);
 }
 

@@ -30,7 +30,7 @@ namespace penstock::recorder {
 /// Where what has no place in a layout goes: of the start message, and of frames.
 inline constexpr const char* rest_path = "/entry/penstock/series";
 inline constexpr const char* rest_metadata_path = "/entry/penstock/metadata";
-/// What a file says of its layout: `name`, and with `end_time` where the time goes that tells a complete file.
+/// What a file says of its layout: `name`, and with `end_time` the path of the time that marks a complete file.
 inline constexpr const char* layout_path = "/entry/penstock/layout";
 
 /// Which of a frame's values a dataset or an attribute has.
@@ -86,7 +86,7 @@ class UserLayout {
 
   const std::string& name() const { return name_; }
 
-  /// Adds what the layout asks for and a source does not tell by itself: the frame's number and the time of its
+  /// Adds what the layout requires and a source does not send by itself: the frame's number and the time of its
   /// arrival under areaDetector's names.
   void complete(Frame& frame) const;
   /// `columns`, behind them those that the layout declares, in the layout's types.

@@ -181,8 +181,7 @@ void add_frames(Tree& tree, FileLayout& layout, const Series& series, const Data
     for (const auto& filter : filters[channel])
       if (!store::keeps_all_values(filter))
         attributes.push_back(
-            {"lossy_filter",
-             fmt::format("HDF5 filter {} may have changed values, as its parameters tell it", filter.id)});
+            {"lossy_filter", fmt::format("HDF5 filter {} may have changed values with its parameters", filter.id)});
     layout.chunked.push_back({.path = path,
                               .type = series.frame.type,
                               .frame_shape = series.frame.shape,
@@ -211,8 +210,8 @@ void add_columns(FileLayout& layout, const std::vector<MetaColumn>& columns) {
        ElementType::u8,
        {},
        {{"meaning", std::string("0 missing, 1 received, 2 damaged, 3 dropped, 4 lost, 5 partial")}}});
-  time_column("exposure_start", "series_date, or the arm date where that was not told");
-  time_column("exposure_stop", "series_date, or the arm date where that was not told");
+  time_column("exposure_start", "series_date, or the arm date if the detector did not send it");
+  time_column("exposure_stop", "series_date, or the arm date if the detector did not send it");
   time_column("exposure_real", "duration");
   time_column("received", "1970-01-01T00:00:00Z");
   time_column("encoded", "1970-01-01T00:00:00Z");
@@ -267,11 +266,11 @@ store::FileLayout nexus_layout(const Series& series, const DatasetFilters& filte
   add_frames(tree, layout, series, filters, arrangement);
   add_columns(layout, columns);
   if (arrangement.scan)
-    layout.columns.push_back({"/entry/penstock/place",
-                              ElementType::i64,
-                              std::vector<std::byte>(8, std::byte{0xFF}),
-                              {{"meaning", std::string("of the frame in the scan, counted row by row; -1 where it "
-                                                       "did not come")}}});
+    layout.columns.push_back(
+        {"/entry/penstock/place",
+         ElementType::i64,
+         std::vector<std::byte>(8, std::byte{0xFF}),
+         {{"meaning", std::string("point of the frame in the scan, counted row by row; -1 if the frame is missing")}}});
   return layout;
 }
 

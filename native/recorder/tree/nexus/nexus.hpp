@@ -18,8 +18,8 @@
 namespace penstock::recorder {
 
 /// Columns that every file has, at these positions of FileLayout::columns; metadata follows.
-/// Times are nanoseconds: exposure_* since the series' arm date as the source told them (-1: not
-/// told), the others since 1970-01-01 UTC by the recorder's clock.
+/// Times are nanoseconds: exposure_* since the series' arm date as the source sent them (-1: not
+/// sent), the others since 1970-01-01 UTC by the recorder's clock.
 enum class Column : std::uint16_t {
   state,
   exposure_start,

@@ -1,7 +1,7 @@
 /// Where detector and sample are: the chains of transformations of the NeXus tree.
 ///
 /// NeXus has McStas axes: z along the beam, y up, x to the left as seen along the beam. What a sender
-/// did not tell has no node; a chain ends in "." where it is not known further.
+/// did not send has no node; a chain ends in "." where it is not known further.
 #pragma once
 
 #include <cstdint>

@@ -123,7 +123,7 @@ Result<void> Keeper::add_array(const std::string& path, CborReader& reader) {
   PEN_ASSIGN(const auto field, stream::read_array(reader, {limits_, std::nullopt}));
   PEN_ASSIGN(const auto bytes, field.spec.bytes(bytes_max));
   if (bytes > bytes_max - bytes_)
-    return make_error(Errc::too_large, "{} bytes; of all fields that are only kept, {} are taken", bytes, bytes_max);
+    return make_error(Errc::too_large, "{} bytes; additional fields are limited to {} together", bytes, bytes_max);
   store::ArrayValue array{field.spec, std::vector<std::byte>(bytes)};
   if (field.encoding == Encoding::none && field.form.plain())
     array.data.assign(field.payload.begin(), field.payload.end());
@@ -208,7 +208,7 @@ void add_kept(Tree& tree, const std::string& folder, const std::map<std::string,
   for (const auto& [name, item] : items) {
     CborReader reader(item, stream::MessageLimits().nesting_max);
     if (auto kept = keeper.add(folder + "/" + plain_name(name), reader); !kept.ok())
-      spdlog::warn("start message: {} is not kept as a whole: {}", name.substr(0, 64), kept.error().message());
+      spdlog::warn("start message: {} is not stored completely: {}", name.substr(0, 64), kept.error().message());
   }
 }
 

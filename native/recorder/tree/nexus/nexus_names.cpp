@@ -33,7 +33,7 @@ bool is_name(const json& value) {
 /// Takes over the fields of `object`; an error tells of the first that cannot be.
 Result<void> take(const json& object, const std::string& where, NexusNames& names) {
   if (!object.is_object())
-    return make_error(Errc::invalid_argument, "{} is {}; an object is expected", where, quoted(object));
+    return make_error(Errc::invalid_argument, "{} is {}; expected an object", where, quoted(object));
   for (const auto& [name, value] : object.items()) {
     const auto* field = std::find_if(std::begin(fields), std::end(fields),
                                      [&, &name = name](const auto& f) { return name == f.first; });
@@ -42,7 +42,7 @@ Result<void> take(const json& object, const std::string& where, NexusNames& name
     if (value.is_null()) continue;
     if (!is_name(value))
       return make_error(Errc::invalid_argument,
-                        "{}.{} is {}; a text of up to {} bytes without control characters is expected", where, name,
+                        "{}.{} is {}; expected text of at most {} bytes without control characters", where, name,
                         quoted(value), name_bytes_max);
     names.*(field->second) = value.get<std::string>();
   }
@@ -65,7 +65,7 @@ NexusNames NexusNames::of_series(const std::optional<std::string>& user_data_jso
   const auto& told = document.at(at);
   auto names = otherwise;
   if (!told.is_object()) {
-    spdlog::warn("user_data.penstock.nexus is {}; an object is expected, and names of the configuration are taken",
+    spdlog::warn("user_data.penstock.nexus is {}; expected an object; the names of the configuration are used",
                  quoted(told));
     return names;
   }

@@ -15,7 +15,7 @@ inline constexpr const char* detector_path = "/entry/instrument/detector";
 inline store::Attribute nx_class(const char* name) { return {"NX_class", std::string(name)}; }
 inline store::Attribute units(const char* name) { return {"units", std::string(name)}; }
 
-/// A name as NeXus allows it: what is no letter, digit, '_' or '-' becomes '_'. Never empty.
+/// A name as NeXus allows it: characters other than letters, digits, '_' and '-' become '_'. Never empty.
 std::string plain_name(const std::string& name);
 
 /// A step of a chain of transformations (NXtransformations): along or about `vector`, after `offset`.

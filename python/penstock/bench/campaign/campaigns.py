@@ -46,7 +46,7 @@ class CampaignPlan:
         return sum(self.jobs[case.name].bytes for _, case in left_of(self.campaign))
 
     def seconds_left(self) -> float:
-        """At least where the rate is given, and as a guess where storage is as fast as it goes."""
+        """At least where the rate is given, and as a guess where storage is unpaced."""
         return sum(estimate_s(self.jobs[case.name]) for _, case in left_of(self.campaign))
 
 
@@ -66,7 +66,7 @@ def order_of(seed: int, block: int, cases: int) -> list[int]:
 
 
 def left_of(campaign: Campaign) -> Iterator[tuple[int, Case]]:
-    """Block and case of each run that is not there yet, in their order."""
+    """Block and case of each run that does not exist yet, in their order."""
     done = campaign.done
     for block in range(campaign.blocks):
         for number in order_of(campaign.seed, block, len(campaign.cases)):
@@ -89,7 +89,8 @@ def plan_campaign(
     require_known(file, points)
     if len(points) * len(targets) > CASES_MAX:
         raise UsageError(
-            f"{len(points)} cases on {len(targets)} targets are more than {CASES_MAX}", "name fewer targets"
+            f"{len(points)} cases on {len(targets)} targets exceed the maximum of {CASES_MAX}",
+            "name fewer targets",
         )
     planned = [_planned(name, file, point, factor) for point in points]
     require_yielded(file, planned)
@@ -99,7 +100,9 @@ def plan_campaign(
             shown = _shown(parameters, point, factor)
             case = Case(name=_name_of(shown, target, targets), target=target.name, parameters=shown)
             if case.name in jobs:
-                raise UsageError(f"the case {case.name} stands twice in the campaign", "remove one of them")
+                raise UsageError(
+                    f"the case {case.name} is defined twice in the campaign", "remove one of them"
+                )
             cases.append(case)
             jobs[case.name] = parameters.job()
     campaign = Campaign(
@@ -123,7 +126,7 @@ def plan_campaign(
 
 
 def plan_repetitions(job: Job, target: Path, repetitions: int) -> CampaignPlan:
-    """One case, so many times."""
+    """A campaign that repeats one case."""
     place = Target(name=str(target), path=str(target.absolute()))
     campaign = Campaign(
         name=job.workload,
@@ -207,13 +210,13 @@ def resumed(plan: CampaignPlan, document: Campaign) -> CampaignPlan:
         mine, theirs = getattr(wanted, field), getattr(document, field)
         if mine != theirs:
             raise UsageError(
-                f"the document is of another campaign: its {field} {_difference(theirs, mine)}",
+                f"the document belongs to another campaign: its {field} {_difference(theirs, mine)}",
                 "resume with the same description, targets, --scale and --seed, or name a new --output",
             )
     started = max((block for block, _ in document.done), default=-1) + 1
     if wanted.blocks < started:
         raise UsageError(
-            f"the document has {started} blocks already, more than {wanted.blocks}",
+            f"the document has {started} blocks already, which exceeds {wanted.blocks}",
             f"--blocks {started}, or more",
         )
     return plan.with_runs_of(wanted.model_copy(update={"runs": document.runs, "failures": document.failures}))
@@ -267,7 +270,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class CampaignTelling:
-    """Whom a campaign tells what it does."""
+    """Receivers of a campaign's progress."""
 
     standing: Callable[[Standing], None]
     trouble: Callable[[str], None]
@@ -275,37 +278,39 @@ class CampaignTelling:
     load: Telling
 
 
-def run_campaign(plan: CampaignPlan, tell: CampaignTelling) -> Campaign:
+def run_campaign(plan: CampaignPlan, notify: CampaignTelling) -> Campaign:
     """All runs that are not there yet. Interrupted where somebody ends it; what is done then was saved."""
     campaign, pace = plan.campaign, _Pace(plan)
     for block, case in list(left_of(campaign)):
         done = len(campaign.done)
-        tell.standing(Standing(done, len(campaign.cases) * campaign.blocks, block, case.name, pace.left_s()))
+        notify.standing(
+            Standing(done, len(campaign.cases) * campaign.blocks, block, case.name, pace.left_s())
+        )
         begun = time.monotonic()
-        made = _run_case(plan, case, block, tell)
+        made = _run_case(plan, case, block, notify)
         field = "runs" if isinstance(made, CaseRun) else "failures"
         campaign = campaign.model_copy(update={field: [*getattr(campaign, field), made]})
-        tell.save(campaign)
+        notify.save(campaign)
         pace.passed(plan.jobs[case.name], time.monotonic() - begun)
     return campaign
 
 
-def _run_case(plan: CampaignPlan, case: Case, block: int, tell: CampaignTelling) -> CaseRun | CaseFailure:
+def _run_case(plan: CampaignPlan, case: Case, block: int, notify: CampaignTelling) -> CaseRun | CaseFailure:
     """A failed run is written down; a folder that cannot be removed after a run costs no figures."""
     target = next(each for each in plan.campaign.targets if each.name == case.target)
     job, run, profile = plan.jobs[case.name], None, plan.campaign.profile
     try:
         if isinstance(job, NetworkJob):
-            run = profiled(profile, lambda: job.run(target.path, tell.load), tell.trouble)
+            run = profiled(profile, lambda: job.run(target.path, notify.load), notify.trouble)
         else:
             require_target(Path(target.path))
             require_room(Path(target.path), job.bytes, job.files)
             with BenchFolder.make(Path(target.path), needed_bytes=job.bytes) as folder:
-                run = profiled(profile, lambda: job.run(folder, tell.load), tell.trouble)
+                run = profiled(profile, lambda: job.run(folder, notify.load), notify.trouble)
     except InterruptedRunError:
         raise
     except (PenstockError, OSError) as error:
-        tell.trouble(f"{case.name}: {error}")
+        notify.trouble(f"{case.name}: {error}")
         if run is None:
             when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             return CaseFailure(case=case.name, block=block, problem=str(error), when=when)
@@ -315,7 +320,7 @@ def _run_case(plan: CampaignPlan, case: Case, block: int, tell: CampaignTelling)
 
 
 def _end_where_interrupted(run: Run) -> None:
-    """A run that was cut short is no run of the case: it is made again."""
+    """A run that ended early does not count: it is repeated."""
     if run.document.interrupted:
         raise InterruptedRunError("the campaign was interrupted")
 

@@ -28,7 +28,7 @@ _WORST: tuple[Validity, ...] = ("invalid", "warned", "valid")
 
 
 def kind_of(head: bytes) -> Kind | None:
-    """By the first bytes of a file; None where it is no document of Penstock."""
+    """By the first bytes of a file; None if it is not a document of Penstock."""
     match = _HEAD.match(head)
     return next((kind for kind in _MODELS if match and match["kind"].decode() == kind), None)
 
@@ -100,7 +100,7 @@ def _name_of(document: Document) -> str:
 
 
 def _targets_of(document: Document, runs: Sequence[Run]) -> list[EntryTarget]:
-    """Where runs were made, and where a campaign without runs was to be made."""
+    """Where runs were made, and where a campaign without runs was remaining."""
     found = {run.target: run.conditions.file_system for run in runs}
     if isinstance(document, Campaign):
         found = {target.path: "" for target in document.targets} | found

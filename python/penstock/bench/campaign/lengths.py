@@ -38,7 +38,7 @@ def _paced(seconds: list[float]) -> Iterator[str]:
 
 
 def _unpaced(sizes: list[int]) -> Iterator[str]:
-    """As fast as it goes, how long it takes depends on the storage."""
+    """The duration of an unpaced run depends on the storage."""
     least = min(sizes, default=0)
     if not least or least >= SHORT_S * GUESSED_BYTES_PER_S:
         return

@@ -12,7 +12,7 @@ from penstock.model.errors import UsageError
 
 
 def require_known(file: CampaignFile, points: Sequence[dict[str, Parameter]]) -> None:
-    """A UsageError where a view names what is no parameter of cases."""
+    """Raises UsageError if a view names an unknown parameter of cases."""
     known = set(OF_TARGETS).union(*points)
     for view in file.views:
         for name in view.named:

@@ -55,7 +55,7 @@ class Grid:
 
     title: str
     value: str  # empty where rows or columns are several values
-    unit: Unit | None  # of `value`; None where there is no such value in any run
+    unit: Unit | None  # of `value`; None if no run has the value
     row_names: list[str]  # the parameters that the rows differ in
     column_names: list[str]  # the parameters that the columns differ in; empty for what explains itself
     rows: list[Key]
@@ -203,7 +203,7 @@ def _listing(campaign: Campaign, view: View, cases: Sequence[Case]) -> Grid:
 
 
 def _aggregated(campaign: Campaign, case: Case, value: str, aggregate: Aggregate) -> Cell:
-    """Of extremes no range is told: the most is one end of it."""
+    """Extremes have no range: the extreme is one end of it."""
     found = sound_values(campaign, case, value)
     middle = _AGGREGATES[aggregate](found) if found else None
     cell = replace(cell_of(campaign, case, value), middle=middle)

@@ -19,7 +19,7 @@ from penstock.model.text import counted
 # Values of few folders, which take next to nothing: whether these are long enough is chance.
 OF_TREES = ("tree create", "tree remove")
 _FOLDER_DOCUMENTS_MAX = 10_000
-# What says how a run is told of and kept, and not what is measured.
+# Parameters of reporting and storage, which do not affect the measurement.
 _NOT_MEASURED = {"record", "folder", "host", "port", "token"}
 
 
@@ -54,14 +54,14 @@ class RunSet:
 
     @property
     def cases(self) -> dict[str, list[Measured]]:
-        """Runs that are not invalid, by case; a case without such a run is not there."""
+        """Runs that are not invalid, by case; a case without such a run does not exist."""
         found: dict[str, list[Measured]] = defaultdict(list)
         for run in self.valid:
             found[run.case].append(run)
         return dict(found)
 
     def only(self, case: str) -> "RunSet":
-        """Its runs of one case. A UsageError lists the cases where there is no such one."""
+        """Returns its runs of one case. Raises UsageError with the cases if it does not exist."""
         there = sorted({run.case for run in self.runs})
         if case not in there:
             raise UsageError(f'{self.name} has no case "{case}"', f"its cases are: {', '.join(there)}")
@@ -102,7 +102,7 @@ def _read_set(path: Path) -> RunSet:
         if isinstance(document, Campaign):
             failed += [failure.case for failure in document.failures]
     if not runs:
-        raise UsageError(f"{path} has no run in it", "a campaign that was stopped at once has none")
+        raise UsageError(f"{path} has no run", "a campaign that was stopped at once has none")
     refuse_doubles(runs)
     return RunSet(str(path), sorted(runs, key=lambda run: run.started), tuple(failed))
 
@@ -111,13 +111,11 @@ def documents_in(folder: Path) -> list[Path]:
     """All *.json of a folder, by name; a UsageError where there is none."""
     found = sorted(folder.glob("*.json"))
     if not found:
-        raise UsageError(
-            f"there is no document (*.json) in {folder}", "`penstock bench … --output` writes one"
-        )
+        raise UsageError(f"no document (*.json) in {folder}", "`penstock bench … --output` writes one")
     if len(found) > _FOLDER_DOCUMENTS_MAX:
         raise UsageError(
             f"{folder} has {len(found)} documents; {_FOLDER_DOCUMENTS_MAX} are possible",
-            "give a folder with fewer",
+            "name a folder with fewer documents",
         )
     return found
 
@@ -131,7 +129,7 @@ def refuse_doubles(runs: Iterable[Measured]) -> None:
             raise UsageError(
                 f"the run of {run.started.isoformat()} on {run.host} is there twice: "
                 f"in {seen[key]} and in {run.document}",
-                "take one of the two away",
+                "remove one of them",
             )
         seen[key] = run.document
 
@@ -141,7 +139,7 @@ def _runs_of(path: Path, document: Document) -> Iterator[Measured]:
         case Run():
             yield _measured(path, document, None, None)
         case Verdict():
-            # The rates of a search are others each time, and a first look was made again.
+            # The rates of a search are others each time, and a preliminary check was made again.
             for step in document.steps:
                 if step.kind not in ("search", "probe"):
                     yield _of_step(_measured(path, step.run, step.kind, None), document.beside)
@@ -151,7 +149,7 @@ def _runs_of(path: Path, document: Document) -> Iterator[Measured]:
 
 
 def _of_step(measured: Measured, beside: str) -> Measured:
-    """How many frames go as fast as they go in a verdict follows from how fast that is: no parameter."""
+    """The number of unpaced frames in a verdict follows from their rate, and is not a parameter."""
     stated = measured.parameters | ({"beside": beside} if beside else {})
     if measured.case == "full speed":
         stated = {name: value for name, value in stated.items() if name != "frames"}
@@ -171,7 +169,7 @@ def _measured(path: Path, run: Run, case: str | None, block: int | None) -> Meas
         ) from error
     for name, value in values.items():
         if not 0 <= value.value < float("inf"):
-            raise UsageError(f"{path}: {name} is {value.value}, which is not possible", "run again")
+            raise UsageError(f"{path}: {name} is {value.value}, which is not valid", "run again")
     return Measured(
         case=case or "",
         block=block,
@@ -191,7 +189,7 @@ def _fault_of(run: Run) -> str:
     """Of a run that is invalid since the storage failed, whatever the measurement was like."""
     wrong = sum(phase.mismatches or 0 for phase in run.streams)
     if wrong:
-        return f"{counted(wrong, 'block')} came back with other bytes than were written"
+        return f"{counted(wrong, 'block')} returned different bytes than were written"
     return (run.document.problem or "") if run.validity == "invalid" else ""
 
 

@@ -1,4 +1,4 @@
-"""Two sets of runs: what is better, worse or the same, what cannot be told, and what could have been seen."""
+"""Two sets of runs: which metrics are better, worse, the same or undecided, and the detectable change."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -31,11 +31,11 @@ EXIT_CODES = {
     "invalid": ExitCode.INVALID,
 }
 RUNS_MIN = 3
-# Of the smaller set: so many must have a partner for the sets to count as made in turn.
+# Share of the smaller set that must have a partner for the sets to count as alternating.
 _PAIRED_SHARE = 0.75
 _ALPHA = 1 - CONFIDENCE
-_NO_VALUE = "there is no value that all runs of both sets have"
-_DRIFTED = "the runs drift, and the difference may be nothing else"
+_NO_VALUE = "no metric is in all runs of both sets"
+_DRIFTED = "the runs drift, which may explain the difference"
 
 
 def compare(base: RunSet, other: RunSet, threshold: float = 0.0, force: bool = False) -> Comparison:
@@ -51,10 +51,10 @@ def compare(base: RunSet, other: RunSet, threshold: float = 0.0, force: bool = F
         for difference in differences(case, first, second, lambda run: run.parameters)
     ]
     if parameters and not force:
-        told = "; ".join(differing_text(each.name, each.base, each.other) for each in parameters[:4])
+        reported = "; ".join(differing_text(each.name, each.base, each.other) for each in parameters[:4])
         raise UsageError(
-            f"what was measured is not the same in {base.name} and {other.name}: {told}",
-            "measure both with the same parameters, or add --force if that is what you want to compare",
+            f"the workload differs between {base.name} and {other.name}: {reported}",
+            "measure both with the same parameters, or add --force to compare them nevertheless",
         )
     all_first = [run for _, first, _ in matched for run in first]
     all_second = [run for _, _, second in matched for run in second]
@@ -78,22 +78,24 @@ _Matched = tuple[str, list[Measured], list[Measured]]
 
 
 def _lost(base: RunSet, other: RunSet, matched: Sequence[_Matched]) -> list[str]:
-    """What `other` has no figures of: what is not there cannot be no worse."""
-    told = []
+    """Metrics that `other` lacks, which therefore cannot be judged."""
+    reported = []
     if len(other.failed) > len(base.failed):
-        told.append(f"{len(other.failed)} runs of {other.name} failed, and {len(base.failed)} of {base.name}")
+        reported.append(
+            f"{len(other.failed)} runs of {other.name} failed, and {len(base.failed)} of {base.name}"
+        )
     faults, before = _faults(other), _faults(base)
     if len(faults) > len(before):
-        told.append(
-            f"{counted(len(faults), 'run')} of {other.name} met an error of the storage, and {len(before)} of"
+        reported.append(
+            f"{counted(len(faults), 'run')} of {other.name} failed with a storage error, and {len(before)} of"
             f" {base.name}: {faults[0]}"
         )
     compared = {id(run) for _, first, _ in matched for run in first}
     cases = {run.case for run in other.runs} | set(other.failed)
     for case, runs in base.cases.items():
         if case in cases and not any(id(run) in compared for run in runs):
-            told.append(f"{case}: no run of {other.name} is sound")
-    return told
+            reported.append(f"{case}: no run of {other.name} is valid")
+    return reported
 
 
 def _faults(runs: RunSet) -> list[str]:
@@ -102,7 +104,7 @@ def _faults(runs: RunSet) -> list[str]:
 
 
 def _frames_lost(matched: Sequence[_Matched]) -> Iterator[str]:
-    """By `other` and not by `base`: too few losses to be called worse are no proof that nothing is."""
+    """By `other` and not by `base`: too few losses to be called worse do not prove that nothing is."""
     for case, first, second in matched:
         before, losers = (
             [run.values["lost"].value for run in runs if "lost" in run.values and run.values["lost"].value]
@@ -127,19 +129,19 @@ def _short_in_some(matched: Sequence[_Matched]) -> Iterator[str]:
             lack = sum(name in run.too_short for run in runs)
             if any(name in run.values for run in runs):
                 yield (
-                    f"{case}: {name} was too short for a figure in {lack} of {len(runs)} runs, and is not"
+                    f"{case}: {name} was too short for a metric in {lack} of {len(runs)} runs, and is not"
                     " compared"
                 )
 
 
 def _one_after_the_other(matched: Sequence[_Matched], base: str, other: str) -> Iterator[str]:
-    """Of pairs in which the same set always came second: a place in the pair is no part of a storage."""
+    """Of pairs in which the same set always came second: which is not a property of the storage."""
     for case, first, second in matched:
         came_second = {partner.started > run.started for run, partner in pairs_of(first, second)}
         if len(came_second) == 1:
             yield (
-                f"{case}: {other if came_second.pop() else base} came second in each pair: what a run leaves"
-                " behind for the next one looks like a difference"
+                f"{case}: {other if came_second.pop() else base} was always second in its pair:"
+                f" after-effects of the first run look like a difference"
             )
 
 
@@ -200,7 +202,7 @@ class _Sides:
 class _Row:
     """While it is judged."""
 
-    told: ValueComparison
+    reported: ValueComparison
     scale: Scale
     difference: Difference | None
     plain: Difference | None  # with the drift in it
@@ -265,7 +267,7 @@ def _row(case: str, name: str, base: list[Measured], other: list[Measured], pair
     difference = without_drift(plain, slope, sides.distance) if plain and slope else plain
     middles = [float(numpy.median(numbers)) for numbers in sides.numbers]
     value = base[0].values[name]
-    told = ValueComparison(
+    reported = ValueComparison(
         case=case,
         value=name,
         unit=value.unit,
@@ -285,13 +287,13 @@ def _row(case: str, name: str, base: list[Measured], other: list[Measured], pair
         p_value=None,
         p_adjusted=None,
     )
-    return _Row(told, scale, difference, plain)
+    return _Row(reported, scale, difference, plain)
 
 
 def _too_few(base: int, other: int) -> str:
     if base == other == 1:
-        return "one run each says nothing about noise"
-    return f"{base} and {other} runs say too little about noise: {RUNS_MIN} of each are needed"
+        return "one run each gives no information about noise"
+    return f"{base} and {other} runs are too few to estimate noise: {RUNS_MIN} of each are required"
 
 
 def _drifts(sides: _Sides) -> bool:
@@ -306,7 +308,8 @@ def _judged(rows: list[_Row], threshold: float) -> list[ValueComparison]:
     decided = zip(p_values, holm(p_values), holm_levels(p_values), strict=True)
     tests = (_Test(*each, len(p_values)) for each in decided)
     return [
-        _told(row, row.difference, threshold, next(tests)) if row.difference else row.told for row in rows
+        _reported(row, row.difference, threshold, next(tests)) if row.difference else row.reported
+        for row in rows
     ]
 
 
@@ -320,14 +323,14 @@ class _Test:
     family: int
 
 
-def _told(row: _Row, difference: Difference, threshold: float, test: _Test) -> ValueComparison:
+def _reported(row: _Row, difference: Difference, threshold: float, test: _Test) -> ValueComparison:
     margin = _margin(row, threshold)
     outcome = _outcome(row, difference, test.p_adjusted, margin)
     # That all values are the same follows from each of them alone; that one differs, from all together.
     confidence = CONFIDENCE if outcome == "same" else 1 - test.level
     low, high = difference.interval(confidence)
     reason = _reason(row, difference, margin, test) if outcome == "indistinguishable" else ""
-    return row.told.model_copy(
+    return row.reported.model_copy(
         update={
             "outcome": outcome,
             "low": row.scale.effect(low),
@@ -342,8 +345,8 @@ def _told(row: _Row, difference: Difference, threshold: float, test: _Test) -> V
 
 
 def _reason(row: _Row, difference: Difference, margin: float, test: _Test) -> str:
-    """Why it cannot be told; empty where nothing has to be, as there is no threshold."""
-    if row.told.drift is not None and row.plain is not None and row.plain.p_value(margin) < _ALPHA:
+    """Returns why it is undecided; empty if nothing is to be decided, without a threshold."""
+    if row.reported.drift is not None and row.plain is not None and row.plain.p_value(margin) < _ALPHA:
         return _DRIFTED
     if not margin:
         return ""
@@ -352,10 +355,10 @@ def _reason(row: _Row, difference: Difference, margin: float, test: _Test) -> st
     found = f"its change is {low} to {high} (95 %)"
     if difference.p_value(margin) < _ALPHA:
         return (
-            f"{found}, which is beyond the threshold ({down} to {up}), and not sure enough among"
+            f"{found}, which exceeds the threshold ({down} to {up}), and not sure enough among"
             f" {test.family} values that are compared at once: more runs, or one --case"
         )
-    return f"{found}, which reaches over the threshold ({down} to {up}): more runs make that narrower"
+    return f"{found}, whose interval includes the threshold ({down} to {up}): more runs narrow the interval"
 
 
 def _margin(row: _Row, threshold: float) -> float:
@@ -365,7 +368,7 @@ def _margin(row: _Row, threshold: float) -> float:
 
 def _outcome(row: _Row, difference: Difference, p_adjusted: float, margin: float) -> Outcome:
     if p_adjusted < _ALPHA:
-        return "better" if (difference.estimate > 0) == (row.told.better == "higher") else "worse"
+        return "better" if (difference.estimate > 0) == (row.reported.better == "higher") else "worse"
     low, high = difference.interval()
     return "same" if margin and -margin <= low and high <= margin else "indistinguishable"
 
@@ -381,27 +384,25 @@ def _answer(rows: list[ValueComparison], threshold: float, some_lost: bool) -> A
 
 
 def _reasons(rows: list[ValueComparison], lost: list[str]) -> list[str]:
-    """Values of a case that have the same reason are told together."""
+    """Metrics of a case with the same reason are reported together."""
     together: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         if row.outcome == "indistinguishable" and row.reason:
             together.setdefault((row.case, row.reason), []).append(row.value)
-    told = [f"{case}: {', '.join(values)}: {reason}" for (case, reason), values in together.items()]
-    return [*lost, *([] if rows else [_NO_VALUE]), *told]
+    reported = [f"{case}: {', '.join(values)}: {reason}" for (case, reason), values in together.items()]
+    return [*lost, *([] if rows else [_NO_VALUE]), *reported]
 
 
 def _notes(rows: list[ValueComparison]) -> list[str]:
     notes = [] if rows else [_NO_VALUE]
     if any(row.design == "apart" and row.p_value is not None for row in rows):
         notes.append(
-            "the sets were not measured in turn: whatever else changed in between looks like a difference"
+            "the sets were not measured in alternation: other changes in between look like a difference"
         )
     for row in rows:
         if row.drift is not None:
             size = (
                 human_percent(row.drift, 2, "+") if row.scale == "ratio" else human_number(row.drift, 2, "+")
             )
-            notes.append(
-                f"{row.case}: {row.value} drifts by {size} from a run to the next; that was taken out"
-            )
+            notes.append(f"{row.case}: {row.value} drifts by {size} per run; the drift was removed")
     return notes

@@ -16,14 +16,14 @@ from penstock.model.text import counted
 
 WINDOW = 8
 _ALPHA = 1 - CONFIDENCE
-# A document is compared with so many before it at least.
+# Minimum number of preceding documents with which a document is compared.
 _BEFORE_MIN = 3
 
 
 def trend(sets: Sequence[RunSet], window: int = WINDOW, force: bool = False) -> Trend:
     """Of documents in any order; each is compared with up to `window` before it.
 
-    What is counted are documents, not runs: those of a document share a day, and are no proof of each other.
+    What is counted are documents, not runs: those of a document share a day, and do not confirm each other.
     A UsageError where parameters differ, unless that is meant (`force`).
     """
     if len(sets) < 2:
@@ -47,17 +47,17 @@ def trend(sets: Sequence[RunSet], window: int = WINDOW, force: bool = False) -> 
 
 
 def _unknown_of_last(sets: Sequence[RunSet], rows: Sequence[TrendRow]) -> list[str]:
-    """Why nothing says that the last document is no worse: what it lacks, or what failed in it."""
+    """Returns why the last document cannot be judged: what it lacks, or what failed in it."""
     last = max(sets, key=lambda set_: set_.runs[0].started)
     if not last.valid:
         return [f"{last.name}, the last one, has no valid run"]
-    told = [
+    reported = [
         f"{row.case}: {row.value}: {last.name}, the last one, does not have it"
         for row in rows
         if row.case not in last.cases or any(row.value in run.too_short for run in last.cases[row.case])
     ]
     failed = len(last.failed) + sum(bool(run.fault) for run in last.runs)
-    return [*told, *([f"{last.name}, the last one: {counted(failed, 'run')} failed"] if failed else [])]
+    return [*reported, *([f"{last.name}, the last one: {counted(failed, 'run')} failed"] if failed else [])]
 
 
 def _cases(sets: Sequence[RunSet]) -> list[str]:
@@ -75,7 +75,7 @@ def _refuse_other_parameters(sets: Sequence[RunSet]) -> None:
                 raise UsageError(
                     f"{case}: {found[0].name} is {found[0].base} in {there[0].name}"
                     f" and {found[0].other} in {set_.name}",
-                    "leave one of them out, or add --force if that is what you want to compare",
+                    "leave one of them out, or add --force to compare them nevertheless",
                 )
 
 
@@ -132,14 +132,14 @@ def _judged(rows: list[_Row], window: int) -> list[TrendRow]:
     adjusted = iter(holm(p_values))
     jump_p = [[None if jump is None else next(adjusted) for jump in found] for found in jumps]
     slope_p = holm([kendall(row.numbers) for row in rows])
-    return [_told(*each, len(rows)) for each in zip(rows, jumps, jump_p, slope_p, strict=True)]
+    return [_reported(*each, len(rows)) for each in zip(rows, jumps, jump_p, slope_p, strict=True)]
 
 
 def jumps_of(numbers: Values, window: int = WINDOW, error: float = 0.0) -> list[Difference | None]:
     """Each number from the mean of up to `window` before it; None where these are too few.
 
     Student's test of a single new number, whose error is as large as that of those before. A number that
-    moves slowly is no jump: what it moved by is part of the scatter before it.
+    moves slowly is not a jump: what it moved by is part of the scatter before it.
     """
     found: list[Difference | None] = []
     for at, number in enumerate(numbers):
@@ -174,7 +174,7 @@ def kendall(numbers: Values) -> float:
     return min(1.0, 2 * float(stats.norm.sf(max(0.0, abs(score) - 1) / math.sqrt(variance))))
 
 
-def _told(
+def _reported(
     row: _Row, jumps: list[Difference | None], jump_p: list[float | None], slope_p: float, family: int
 ) -> TrendRow:
     from scipy import stats  # noqa: PLC0415

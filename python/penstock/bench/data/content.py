@@ -7,6 +7,7 @@ from typing import Any
 from penstock.bench.data.images import ImageRequest, make_template
 from penstock.model.bench.load import CONTENT_RATIO_MAX, ContentKind, FramesWorkload, LoadPlan
 from penstock.model.errors import UsageError
+from penstock.model.problems import reason_of
 from penstock.model.units import human_number
 
 # As file systems compress: records of their own, of what a run writes of a file at most.
@@ -26,9 +27,13 @@ def chosen_content(
             "a ratio in that range with --content compressible; --content zeros compresses further",
         )
     if content == "compressible" and ratio is None:
-        raise UsageError("--content compressible without --ratio", "say how far it compresses: --ratio 4")
+        raise UsageError(
+            "--content compressible requires --ratio", "give the compression ratio, for example --ratio 4"
+        )
     if content == "file" and file is None:
-        raise UsageError("--content file without --content-file", "name a file, such as one of your images")
+        raise UsageError(
+            "--content file requires --content-file", "name a file, for example one of your images"
+        )
     if content != "compressible" and ratio is not None:
         raise UsageError(f"--ratio with --content {content}", "add --content compressible")
     if content != "file" and file is not None:
@@ -57,24 +62,20 @@ def content_text(plan: LoadPlan) -> str:
     if plan.content == "file":
         what = f"{images} in turn of the images of" if images else "file"
         return f"{what} {plan.content_file}, {human_number(plan.content_ratio)}:1 by deflate"
-    return f"{images} images in turn, made up" if images else plan.content
+    return f"{images} generated images in turn" if images else plan.content
 
 
 def _ratio_of(file: Path) -> float:
     """By deflate at its fastest, a record at a time; of a file that can be read to an end."""
     if not file.is_file():
-        raise UsageError(
-            f"--content-file {file} is no file", "name one that is there, and no folder or device"
-        )
+        raise UsageError(f"--content-file {file}is not a file", "name an existing regular file")
     try:
         with file.open("rb") as opened:
             sample = opened.read(_SAMPLE_BYTES)
     except OSError as error:
-        raise UsageError(
-            f"--content-file {file}: {error.strerror}", "name a file that you may read"
-        ) from error
+        raise UsageError(f"--content-file {file}: {reason_of(error)}", "name a readable file") from error
     if not sample:
-        raise UsageError(f"--content-file {file} is empty", "name one that has bytes")
+        raise UsageError(f"--content-file {file} is empty", "name a non-empty file")
     return _deflated(sample)
 
 

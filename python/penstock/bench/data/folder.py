@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.bench.data.trees import TreeSet, names_in, remove_file
 from penstock.model.errors import PenstockError, UsageError
+from penstock.model.problems import reason_of
 from penstock.model.units import human_bytes, human_size
 from penstock.programs.signals import signals_later
 
@@ -35,7 +36,7 @@ _MANIFEST_BYTES_MAX = 1 << 20
 # Of the folder of a run on another machine, whose lock cannot be seen from here.
 _QUIET_S = 600.0
 # What the load generator says of a file or folder that it came to make, and that was there.
-_WAS_THERE = re.compile(r"(\S+?)(\.partial)?: File exists \(errno [0-9]+\)")
+_WAS_THERE = re.compile(r"(\S+?)(\.partial)?: it exists already")
 # Whoever makes a folder marks it at once.
 _UNMARKED_S = 30.0
 _LOCK_TRIES, _LOCK_PAUSE_S = 10, 0.02
@@ -67,14 +68,14 @@ class Manifest(BaseModel):
     format: Literal["penstock-bench 1"] = "penstock-bench 1"
     made: str
     name: str
-    inode: int = Field(description="of the folder: a copy of it is another one")
+    inode: int = Field(description="ID of the directory, which copies do not share")
     host: str = Field("", description="where the run was started")
     pid: int = Field(0, ge=0, description="of the command")
     bytes: int = Field(0, ge=0, description="that its files take at most at once, as far as it is known")
     kept: bool = Field(False, description="it was to stay")
     sets: list[FileSet] = []
     trees: list[TreeSet] = []
-    in_the_way: str = Field("", description="what was there when a run came to make it: somebody else's")
+    in_the_way: str = Field("", description="entries that existed before the run")
 
 
 class BenchFolder:
@@ -92,7 +93,7 @@ class BenchFolder:
             self._is_locked = True
         except BlockingIOError as error:
             self.close()
-            raise UsageError(f"a run is working in {path}", "wait for its end, or interrupt it") from error
+            raise UsageError(f"a run uses {path}", "wait until it ends, or interrupt it") from error
         except OSError:
             pass  # a file system without locks
 
@@ -129,7 +130,7 @@ class BenchFolder:
                 raise
             refused = not is_made and error.errno in _REFUSALS
             raise (UsageError if refused else PenstockError)(
-                f"no folder can be made in {target}: {error.strerror}", _WRITABLE
+                f"cannot create a directory in {target}: {reason_of(error)}", _WRITABLE
             ) from error
         return folder
 
@@ -141,14 +142,14 @@ class BenchFolder:
             manifest = _read_manifest(path) or _manifest_of_unmarked(path, status)
         except (OSError, ValidationError) as error:
             raise UsageError(
-                f"{path} is no folder of a run: its {MANIFEST} cannot be read",
-                "remove it by hand if it is yours",
+                f"{path} is not the directory of a run: its {MANIFEST} cannot be read",
+                "remove it yourself if it is yours",
             ) from error
         marked = (manifest.name, manifest.inode) == (path.name, status.st_ino)
         if not path.name.startswith(NAME) or not stat.S_ISDIR(status.st_mode) or not marked:
             raise UsageError(
                 f"{path} is not the folder that its {MANIFEST} was written for",
-                "it was copied or renamed; remove it by hand if it is yours",
+                "it was copied or renamed; remove it yourself if it is yours",
             )
         folder = cls(path, manifest)
         try:
@@ -164,9 +165,9 @@ class BenchFolder:
         if made_by.host in ("", platform.node()):
             if not self._is_locked and made_by.pid and _is_running(made_by.pid):
                 raise UsageError(
-                    f"a run may be working in {self.path}: its process {made_by.pid} is there, and the file"
-                    " system has no locks",
-                    "wait for its end, or interrupt it",
+                    f"a run may be using {self.path}: its process {made_by.pid} exists, and the file system"
+                    f" has no locks",
+                    "wait until it ends, or interrupt it",
                 )
             return
         quiet_s = time.time() - _last_written(self._claim)
@@ -206,8 +207,8 @@ class BenchFolder:
             if name:
                 os.stat(name, dir_fd=self._claim, follow_symlinks=False)
                 raise PenstockError(
-                    f"{self.path} stays: {name} was there before the run came to make it",
-                    "move away what is yours, then `penstock bench clean` removes the rest",
+                    f"{self.path} was not removed: {name} existed before the run",
+                    "move your files away, then `penstock bench clean` removes the rest",
                 )
 
     def _write_manifest(self) -> None:
@@ -227,7 +228,7 @@ class BenchFolder:
             self._remove()
         except OSError as error:
             raise PenstockError(
-                f"{self.path} cannot be removed: {error.strerror}",
+                f"{self.path} cannot be removed: {reason_of(error)}",
                 f"when the storage is back: penstock bench clean {self.path.parent}",
             ) from error
 
@@ -239,7 +240,7 @@ class BenchFolder:
                 opened.remove(self._is_listed)
         except OSError as error:
             raise PenstockError(
-                f"files in {self.path} cannot be removed: {error.strerror}",
+                f"files in {self.path} cannot be removed: {reason_of(error)}",
                 f"when the storage is back: penstock bench clean {self.path.parent}",
             ) from error
 
@@ -251,7 +252,7 @@ class BenchFolder:
             if foreign:
                 more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
                 raise PenstockError(
-                    f"{self.path} stays: {foreign[0]}{more} in it is not of this run",
+                    f"{self.path} was not removed: {foreign[0]}{more} does not belong to this run",
                     "move them away, then `penstock bench clean` removes the rest",
                 )
             opened.remove(lambda name: name in (MANIFEST, _UNFINISHED))
@@ -323,7 +324,7 @@ def _manifest_of_unmarked(path: Path, status: os.stat_result) -> Manifest:
         raise FileNotFoundError(errno.ENOENT, "no manifest", str(path))
     if time.time() - status.st_mtime < _UNMARKED_S:
         raise UsageError(
-            f"{path} is empty, and was made a moment ago: a run may be about to begin in it",
+            f"{path} is empty and was just created: a run may be about to start in it",
             f"try again in {round(_UNMARKED_S)} seconds",
         )
     return Manifest(made="", name=path.name, inode=status.st_ino)
@@ -365,13 +366,13 @@ def _require_room_beside_others(target: Path, own: Path, needed_bytes: int) -> N
     if free - others < needed_bytes:
         raise PenstockError(
             f"the run writes {human_size(needed_bytes)}; other runs that work in {target} now will write"
-            f" {human_bytes(others)} more, and {human_bytes(max(0, free))} are free beside the reserve",
-            "wait for their end: they would disturb each other, too",
+            f" {human_bytes(others)} more, and {human_bytes(max(0, free))} are free besides the reserve",
+            "wait until they end: concurrent runs disturb each other",
         )
 
 
 def others_at_work(own: Path) -> list[str]:
-    """Folders beside `own` in which runs work now, as far as that can be told."""
+    """Folders beside `own` in which runs work now, as far as it is known."""
     with contextlib.suppress(OSError, UsageError):
         return [str(path) for path in find_left(own.parent) if path.name != own.name and _is_at_work(path)]
     return []
@@ -390,7 +391,7 @@ def _is_at_work(path: Path) -> bool:
 
 
 def _still_to_write(path: Path) -> int:
-    """Of a run that works in `path` now; 0 where none does, as far as that can be told."""
+    """Of a run that works in `path` now; 0 where none does, as far as it is known."""
     with contextlib.suppress(OSError, ValidationError):
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
@@ -425,7 +426,7 @@ class _Opened:
         if self._claim >= 0 and not os.path.sameopenfile(self._descriptor, self._claim):
             os.close(self._descriptor)
             raise PenstockError(
-                f"{self._path} is another folder than the one that was made: nothing in it is removed",
+                f"{self._path} is not the directory that was created: nothing in it is removed",
                 f"the run's own was moved away; its {MANIFEST} lists what the run wrote",
             )
         return self
@@ -480,21 +481,21 @@ def require_target(target: Path) -> None:
         str(target.absolute()).encode()
     except UnicodeEncodeError as error:
         raise UsageError(
-            f"the name of the target {str(target)!r} is not UTF-8", "rename it, or name a link to it"
+            f"the name of the target {str(target)!r} is not UTF-8", "rename it, or name a symbolic link to it"
         ) from error
     if not target.is_dir():
-        what = "is not a folder" if target.exists() else "is not there"
-        raise UsageError(f"the target {target} {what}", "name a folder on the storage that is to be measured")
+        what = "is not a folder" if target.exists() else "does not exist"
+        raise UsageError(f"the target {target} {what}", "name a folder on the storage to measure")
 
 
 def require_writable(target: Path) -> None:
     """As `require_target`; a UsageError, too, where nothing may be written into it."""
     require_target(target)
     if not os.access(target, os.W_OK | os.X_OK):
-        raise UsageError(f"the target {target} cannot be written into", _WRITABLE)
+        raise UsageError(f"you have no permission to write into the target {target}", _WRITABLE)
 
 
-_WRITABLE = "name a folder that you may write into, on a file system that is not mounted read-only"
+_WRITABLE = "name a writable folder, on a file system that is not mounted read-only"
 # What the system says of a place where nothing may be made; a storage that fails says something else.
 _REFUSALS = frozenset(
     (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
@@ -510,8 +511,8 @@ def usable(target: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise PenstockError(
-            f"{target} cannot be used any more: {error.strerror or error}",
-            "see whether the storage is there still, and look into the system's log",
+            f"{target} is no longer usable: {reason_of(error)}",
+            "check whether the storage is still available, and see the system's log",
         ) from error
 
 
@@ -528,15 +529,15 @@ class RoomAdvice:
     """What has no room, and what makes it smaller."""
 
     what: str = "the run"
-    fewer_bytes: str = "a shorter run writes less (--seconds)"
-    fewer_files: str = "--layout file_a_writer makes one file a writer"
+    fewer_bytes: str = "a shorter run (--seconds)"
+    fewer_files: str = "--layout file_a_writer, which creates one file per writer"
 
 
 ROOM_ADVICE = RoomAdvice()
 
 
 def require_room(target: Path, needed_bytes: int, files: int, advice: RoomAdvice = ROOM_ADVICE) -> None:
-    """A PenstockError unless `target` takes so many bytes and files, and a reserve stays free."""
+    """Raises PenstockError unless `target` has room for the bytes and files, and a reserve stays free."""
     room = os.statvfs(target)
     free = room.f_bavail * room.f_frsize
     reserve = int(room.f_blocks * room.f_frsize * RESERVE_SHARE)
@@ -549,6 +550,6 @@ def require_room(target: Path, needed_bytes: int, files: int, advice: RoomAdvice
     # File systems that make inodes as they need them say 0 of 0.
     if room.f_files and room.f_favail - RESERVE_INODES < files:
         raise PenstockError(
-            f"{advice.what} makes {files} files, and {target} has inodes for {room.f_favail}",
+            f"{advice.what} makes {files} files, but {target} has inodes for only {room.f_favail}",
             advice.fewer_files,
         )

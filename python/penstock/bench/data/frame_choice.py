@@ -18,14 +18,14 @@ def _rows_and_columns(shape: str) -> tuple[int, int]:
     rows, columns = (int(match[1]), int(match[2])) if match else (0, 0)
     if not (1 <= rows <= 1 << 20 and 1 <= columns <= 1 << 20):
         raise UsageError(
-            f"--shape {shape} is not possible", "two numbers from 1 to 1048576, such as 2527x2463"
+            f"--shape {shape} is not possible", "write two numbers from 1 to 1048576, such as 2527x2463"
         )
     return rows, columns
 
 
 def check_layout(layout: Layout, format_: FrameFormat, rename: bool) -> None:
     if layout == "file_a_writer" and (rename or format_ != "raw"):
-        raise UsageError("--layout file_a_writer holds plain frames", "leave --format and --rename away")
+        raise UsageError("--layout file_a_writer requires raw frames", "leave out --format and --rename")
 
 
 def image_request(
@@ -43,7 +43,9 @@ def image_request(
         raise UsageError(f"--format {format_} needs --shape", "for example --shape 2527x2463")
     type_ = type_ or _TYPE
     if type_ not in get_args(PixelType):
-        raise UsageError(f"image files of {type_} are not made", f"one of {', '.join(get_args(PixelType))}")
+        raise UsageError(
+            f"image files of {type_} are not supported", f"one of {', '.join(get_args(PixelType))}"
+        )
     rows, columns = _rows_and_columns(shape)
     return ImageRequest.model_validate({"format": format_, "rows": rows, "columns": columns, "type": type_})
 
@@ -56,18 +58,18 @@ def frame_bytes_of(
         if size is not None:
             raise UsageError(
                 f"--frame-size {format_size(size).replace(' ', '')} with images of your own",
-                "leave it away: they have one",
+                "leave it out: the images define it",
             )
         return make_template(image).frame_bytes
     if image is not None:
         return make_template(image).frame_bytes
     if (size is None) == (shape is None):
-        raise UsageError("a frame has --frame-size or --shape", "give one of them")
+        raise UsageError("exactly one of --frame-size and --shape is required", "give one of them")
     if size is not None:
         if type_ is not None:
             raise UsageError(
                 f"--type {type_} with --frame-size {format_size(size).replace(' ', '')}",
-                "--type is of pixels: --shape has some",
+                "--type requires --shape",
             )
         return size
     rows, columns = _rows_and_columns(shape or "")

@@ -67,7 +67,9 @@ def own_images(format_: ImageFormat, source: Path) -> ImageRequest:
     """The user's images in that format. A UsageError where it does not hold them."""
     rows, columns, type_ = shape_of_images(source)
     if type_ not in get_args(PixelType):
-        raise UsageError(f"image files of {type_} are not made", f"one of {', '.join(get_args(PixelType))}")
+        raise UsageError(
+            f"image files of {type_} are not supported", f"one of {', '.join(get_args(PixelType))}"
+        )
     return ImageRequest(format=format_, rows=rows, columns=columns, type=type_, source=str(source.resolve()))
 
 
@@ -108,7 +110,9 @@ def _steps(
 
 def _pixels(image: ImageRequest, steps: numpy.typing.NDArray[numpy.int8]) -> Pixels:
     if image.type != "int32":
-        raise UsageError(f"CBF files of {image.type} are not made", "--type int32 is what PILATUS writes")
+        raise UsageError(
+            f"CBF files of {image.type} are not supported", "--type int32 is what PILATUS writes"
+        )
     return numpy.cumsum(steps, dtype=numpy.int64).astype(numpy.int32).reshape(image.rows, image.columns)
 
 
@@ -131,7 +135,8 @@ def _cbf_file(pixels: Pixels) -> bytes:
 
     if pixels.max() > numpy.iinfo(numpy.int32).max:
         raise UsageError(
-            f"CBF files hold no pixel of {pixels.max()}", "--format tiff or hdf5: CBF has 32 bits with a sign"
+            f"CBF files hold no pixel of {pixels.max()}",
+            "use --format tiff or hdf5: CBF has signed 32-bit pixels",
         )
     header = {"_array_data.header_convention": '"PILATUS_1.2"', "_array_data.header_contents": _CBF_HEADER}
     return _written_by(CbfImage(data=pixels.astype(numpy.int32), header=header))
@@ -168,7 +173,7 @@ def _hdf5(pixels: Pixels) -> bytes:
 def _found(data: bytes, pixels: bytes, what: str) -> Template:
     at = data.find(pixels)
     if at < 0:
-        raise AssertionError(f"the pixels of a {what} template are not in one piece")
+        raise AssertionError(f"the pixels of a {what} template are not contiguous")
     return Template(data=data, pixels_at=at, pixels_bytes=len(pixels))
 
 

@@ -11,7 +11,7 @@ import numpy.typing
 if TYPE_CHECKING:  # it loads readers of images
     from penstock.files.images.replay import Replay
 
-# Different ones, of at most so many bytes together; one at least.
+# Maximum total size of different ones; at least one.
 IMAGES_MAX, BYTES_MAX = 16, 256 << 20
 _IMAGE_BYTES_MAX = 4 << 30
 

@@ -21,8 +21,8 @@ from penstock.model.bench.load import FramesWorkload, LoadDocument, NullBackend,
 from penstock.model.bench.runs import STREAM_S_MIN, Check, CheckOutcome, StreamFigures, Validity
 from penstock.model.units import human_bytes, human_number, human_percent, human_seconds
 
-LONG_ENOUGH, LARGE_ENOUGH = "long enough", "not too small against memory (read)"
-NO_STEAL, QUIET, AT_HAND = "no steal", "machine quiet", "processors at hand"
+LONG_ENOUGH, LARGE_ENOUGH = "long enough", "large compared with memory (read)"
+NO_STEAL, QUIET, AT_HAND = "no steal", "machine quiet", "processors available"
 SHORT_S = 10.0
 FAR_TOO_SHORT_S = STREAM_S_MIN
 # Of a frame's period, or the time itself where the period is short.
@@ -119,9 +119,9 @@ def stream_checks(
     return [*checks, *steady, *machine_checks(document, seconds), *rank_checks(document)]
 
 
-NO_SPACE_ADVICE = "the target is full: free space there, or let the run write less"
+NO_SPACE_ADVICE = "the target is full: free space there, or make the run smaller"
 # As the C library says it of ENOSPC and EDQUOT, and MPI-IO of a file that ends early.
-_NO_SPACE = ("No space left on device", "Disk quota exceeded", "no space, a quota")
+_NO_SPACE = ("no space left", "disk quota is exceeded", "no space, a quota")
 
 
 def is_no_space(problem: str) -> bool:
@@ -139,19 +139,19 @@ def check_complete(document: LoadDocument) -> Check:
         return make_check(
             "complete",
             "warning",
-            "it runs to its end",
+            "the run completes",
             document.problem,
             "better",
-            "the storage did not answer: look into its servers, devices and logs",
+            "the storage did not answer: check its servers, devices and logs",
         )
     if document.problem is not None:
         advice = NO_SPACE_ADVICE if is_no_space(document.problem) else "see the error"
         return make_check("complete", "failed", "no error", document.problem, advice=advice)
-    actual = "it was interrupted" if document.interrupted else "it ran to its end"
+    actual = "it was interrupted" if document.interrupted else "the run completed"
     return make_check(
         "complete",
         "warning" if document.interrupted else "ok",
-        "it runs to its end",
+        "the run completes",
         actual,
         "either",
         "run again",
@@ -161,7 +161,7 @@ def check_complete(document: LoadDocument) -> Check:
 def check_long_enough(
     seconds: float,
     what: str = "",
-    more: str = "a longer run",
+    more: str = "make the run longer",
     far_too_short_s: float = FAR_TOO_SHORT_S,
     others_stand: bool = False,
 ) -> Check:
@@ -178,7 +178,7 @@ def check_long_enough(
         expected,
         actual,
         "better",
-        f"{more} shows what lies behind caches of devices and servers, which take the first seconds",
+        f"{more} measures beyond the caches of devices and servers, which absorb the first seconds",
     )
 
 
@@ -189,7 +189,7 @@ def check_storage_was_written(
     backend = document.plan.backend
     name, expected = "storage, not the page cache", "direct I/O, or a sync"
     if isinstance(backend, NullBackend):
-        return make_check(name, "ok", expected, "nothing was stored, as asked")
+        return make_check(name, "ok", expected, "nothing was stored (--backend null)")
     if memory_file_system:
         return make_check(name, "ok", expected, "the target is memory")
     if document.storage.direct and not direct_cached:
@@ -205,7 +205,7 @@ def check_storage_was_written(
             expected,
             size if document.storage.direct else f"neither; {size}",
             "better",
-            "use --sync each" if document.storage.direct else "leave --buffered away, or use --sync each",
+            "use --sync each" if document.storage.direct else "leave out --buffered, or use --sync each",
         )
     if backend.sync == "end" and written < memory:
         return make_check(
@@ -214,7 +214,7 @@ def check_storage_was_written(
             expected,
             f"a sync of complete files only; {size}",
             "better",
-            "single writes show the page cache: --sync each, or more bytes than memory",
+            "single writes measure the page cache: use --sync each, or more bytes than memory",
         )
     return make_check(name, "ok", expected, f"through the page cache with a sync ({backend.sync})")
 
@@ -223,12 +223,14 @@ def check_content(document: LoadDocument) -> Check:
     plan = document.plan
     repeats = plan.content == "random" and images_in_turn(plan) > 0
     return make_check(
-        "content as hard as it gets",
+        "incompressible content",
         "ok" if plan.content == "random" and not repeats else "warning",
-        "bytes that storage can neither compress nor find again",
+        "bytes that storage can neither compress nor deduplicate",
         content_text(plan),
         "better",
-        "--format cbf has other pixels in each frame" if repeats else f"leave --content {plan.content} away",
+        "--format cbf has different pixels in each frame"
+        if repeats
+        else f"leave out --content {plan.content}",
     )
 
 
@@ -245,14 +247,14 @@ def check_offered_in_time(document: LoadDocument, workload: FramesWorkload) -> C
     actual = f"99.9 % within {human_seconds(usual_s)}, all within {human_seconds(most_s)}"
     # It may have stood still when no frame was due any more, and some were being written.
     if (worst := worst_gap(document)) is not None and worst.is_worse_than(outcome):
-        outcome, actual = worst.outcome, f"{actual}; it stood still for {worst.actual}"
+        outcome, actual = worst.outcome, f"{actual}; it stalled for {worst.actual}"
     return make_check(
         IN_TIME,
         outcome,
         f"99.9 % within {human_seconds(allowed_s)}, all within {human_seconds(workload.late_after_s)}",
         actual,
         "worse",
-        "another program held the processor: run it on an idle machine",
+        "another program used the processor: run on an idle machine",
     )
 
 
@@ -271,7 +273,7 @@ def check_ceiling(workload: FramesWorkload, ceiling_hz: float | None) -> Check:
         expected,
         f"{human_number(factor)} times ({human_number(ceiling_hz, 4)} frames/s)",
         "worse",
-        "more --writers, or a machine with more cores",
+        "use more --writers, or a machine with more cores",
     )
 
 
@@ -304,10 +306,10 @@ def _steady(what: str, found: Movement, moved: bool, got_worse: bool, beside: st
     return make_check(
         f"steady {what}",
         "warning" if moved else "ok",
-        f"the same from begin to end, within {100 * CHANGE_MIN:.0f} % or what it scatters by{beside}",
+        f"constant from start to end, within {100 * CHANGE_MIN:.0f} % or its scatter{beside}",
         f"{towards} at the end: {human_percent(found.change, sign='+')}",
         "better" if got_worse else "worse",
-        "steady state was not reached: a longer run shows where that ends",
+        "steady state was not reached: make the run longer shows where that ends",
     )
 
 
@@ -316,19 +318,19 @@ def check_together(phase: StreamFigures) -> Iterator[Check]:
     if not phase.first_done_s or not phase.last_done_s:
         return
     share = phase.first_done_s / phase.last_done_s
-    yield ended_together(f"threads end together ({phase.phase})", share, "more bytes for each thread")
+    yield ended_together(f"threads end together ({phase.phase})", share, "write more bytes per thread")
 
 
 def check_read_back(phase: StreamFigures) -> Iterator[Check]:
     """Whatever its time was: storage that returns other bytes is told of a moment, too."""
     if phase.mismatches is not None:
         yield make_check(
-            "read as written",
+            "data read equals data written",
             "ok" if phase.mismatches == 0 else "failed",
             "no block differs",
             f"{phase.mismatches} blocks differ",
             "either",
-            "this storage returned other bytes than were written: look into it before anything else",
+            "this storage returned different bytes than were written: fix it before anything else",
         )
 
 
@@ -340,9 +342,9 @@ def check_read(
         return
     name, expected = "read from storage", f"at most {100 * CACHED_SHARE:.0f} % in the page cache before"
     cached = phase.cached_share
-    # A store is written past the page cache, and read by HDF5, which goes through it.
+    # A store is written with direct I/O, and read by HDF5, which goes through it.
     is_direct = document.storage.direct and not isinstance(document.plan.backend, StoreBackend)
-    advice = "leave --buffered away, or use --sync each"
+    advice = "leave out --buffered, or use --sync each"
     if is_direct and direct_cached:
         yield make_check(
             name,
@@ -350,12 +352,12 @@ def check_read(
             expected,
             direct_cached,
             "better",
-            "more bytes than memory, or storage without that cache",
+            "write more bytes than memory, or use storage without that cache",
         )
     elif is_direct and (cached is None or cached <= CACHED_SHARE):
         yield make_check(name, "ok", expected, "direct I/O")
     elif cached is None:
-        yield make_check(name, "warning", expected, "the kernel does not tell", "better", advice)
+        yield make_check(name, "warning", expected, "the kernel does not report it", "better", advice)
     else:
         # Also of direct I/O: a file system may take O_DIRECT, and use its cache.
         outcome = _graded(cached, CACHED_SHARE, CACHED_SHARE_MAX)
@@ -374,10 +376,10 @@ def check_size(
     yield make_check(
         LARGE_ENOUGH,
         "warning" if is_small else "ok",
-        "more than memory, or no cache but the kernel's, which is looked into",
+        "more than memory, or no cache except the page cache, which is checked",
         f"{own_cache}; {sizes}" if own_cache else sizes,
         "better",
-        "what was just written may be read from memory: more --size than memory",
+        "recently written data may be read from memory: use a --size above the memory size",
     )
 
 
@@ -415,7 +417,7 @@ def machine_checks(document: LoadDocument, seconds: float) -> Iterator[Check]:
             f"at most {100 * STEAL_SHARE:.0f} % of the processors' time",
             f"{100 * steal:.1f} %",
             "worse",
-            "other virtual machines took the processors",
+            "other virtual machines used the processors",
         )
         yield from check_quiet(document)
     yield from _check_waiting(waits_ns(document), seconds)
@@ -435,7 +437,7 @@ def check_quiet(document: LoadDocument, second_s: float = 0.0) -> Iterator[Check
             f"others use at most {100 * OTHERS_SHARE:.0f} % of the processors",
             f"{100 * others:.0f} %",
             "worse",
-            "stop other programs on this machine, or use another",
+            "stop other programs on this machine, or use another machine",
         )
 
 
@@ -457,8 +459,8 @@ def _check_waiting(waits: list[int], seconds: float) -> Iterator[Check]:
     yield make_check(
         AT_HAND,
         "ok" if share <= WAIT_SHARE else "warning",
-        f"no thread waits for a processor more than {100 * WAIT_SHARE:.0f} % of the time",
+        f"no thread waits for a processor for more than {100 * WAIT_SHARE:.0f} % of the time",
         f"{100 * share:.1f} %",
         "worse",
-        "fewer threads (--writers, --threads; a store has five of its own a file), or more cores",
+        "use fewer threads (--writers, --threads; --backend store has five more per file), or more cores",
     )

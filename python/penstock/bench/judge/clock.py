@@ -15,7 +15,7 @@ from penstock.bench.judge.rank_checks import make_check
 from penstock.model.bench.runs import Check, CheckOutcome, Clock
 from penstock.model.units import human_number, human_percent, human_seconds
 
-CLOCK, CLOCK_SOURCE = "clock", "clock quick to read"
+CLOCK, CLOCK_SOURCE = "clock", "clock fast to read"
 # Services that keep time set a clock that is off by more than 0.13 s, and else adjust it: by 0.05 % at most.
 STEP_S = 0.1
 ADJUSTED_SHARE, ADJUSTED_SHARE_MAX = 1e-3, 1e-2
@@ -35,7 +35,7 @@ class Clocks:
     raw: int
     """the same without adjustments"""
     boot: int
-    """goes on while the machine is suspended"""
+    """the clock continues while the machine is suspended"""
     real: int
     """the time of day"""
 
@@ -77,7 +77,7 @@ class ClockWatch:
         )
 
     def _source_now(self) -> str:
-        """Empty where the kernel does not tell."""
+        """Empty where the kernel does not report it."""
         with contextlib.suppress(OSError, ValueError):
             return self._source.read_text(encoding="ascii").strip()
         return ""
@@ -88,11 +88,11 @@ def clock_checks(clock: Clock) -> Iterator[Check]:
     yield make_check(
         CLOCK,
         _outcome(clock),
-        f"not set by more than {human_seconds(STEP_S)}, nor adjusted by more than"
+        f"not stepped by more than {human_seconds(STEP_S)}, nor adjusted by more than"
         f" {human_percent(ADJUSTED_SHARE)}",
         _actual(clock),
         "either",
-        "wait until the machine's time is right; a virtual machine must not be stopped or moved meanwhile",
+        "wait until the machine's time is synchronized; do not pause or migrate a virtual machine meanwhile",
     )
     if clock.source:
         yield make_check(
@@ -101,7 +101,7 @@ def clock_checks(clock: Clock) -> Iterator[Check]:
             f"one of {', '.join(QUICK_SOURCES)}",
             clock.source,
             "worse",
-            "see why the kernel does not trust the processor's own clock: dmesg, clocksource",
+            "find out why the kernel does not use the processor's clock: dmesg, clocksource",
         )
 
 
@@ -115,7 +115,7 @@ def _outcome(clock: Clock) -> CheckOutcome:
 
 def _actual(clock: Clock) -> str:
     """ "set by 0 s, adjusted by 0.002 %"."""
-    found = [f"set by {human_seconds(clock.set_by_s)}", f"adjusted by {_percent(clock)} %"]
+    found = [f"stepped by {human_seconds(clock.set_by_s)}", f"adjusted by {_percent(clock)} %"]
     if clock.suspended_s > _SUSPENDED_S:
         found.append(f"the machine was suspended for {human_seconds(clock.suspended_s)}")
     if clock.source != clock.source_before:

@@ -77,9 +77,9 @@ def direct_cached(mount: Mount, blocks: Path = Path("/sys/dev/block")) -> str:
     nobody sees from here.
     """
     if mount.options.get("data") == "journal":
-        return f"{mount.kind} with data=journal takes direct I/O, and caches it"
+        return f"{mount.kind} with data=journal accepts direct I/O but caches it"
     if mount.kind.partition(".")[0] in _DIRECT_IN_CACHE:
-        return f"{mount.kind} takes direct I/O, and may cache it"
+        return f"{mount.kind} accepts direct I/O but may cache it"
     return _cached_loop(mount, blocks)
 
 
@@ -89,7 +89,7 @@ def own_cache(mount: Mount, blocks: Path = Path("/sys/dev/block")) -> str:
     Empty where nothing is known. What a server has in its memory nobody sees from here.
     """
     if mount.kind.partition(".")[0] in _CACHED_BY_ITSELF:
-        return f"{mount.kind} has a cache of its own"
+        return f"{mount.kind} has its own cache"
     return _cached_loop(mount, blocks)
 
 
@@ -135,10 +135,10 @@ def check_kept(conditions: Conditions) -> Check:
     return make_check(
         "storage, not memory",
         "warning" if conditions.memory else "ok",
-        "what is written outlasts the machine",
-        conditions.memory or f"nothing says that {conditions.file_system} is in memory",
+        "written data survives a loss of power",
+        conditions.memory or f"no sign that {conditions.file_system} is in memory",
         "better",
-        "name a folder on the storage that is to be measured",
+        "name a folder on the storage to measure",
     )
 
 

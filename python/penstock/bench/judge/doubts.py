@@ -38,18 +38,20 @@ class BestCase:
         return self.bytes_per_s is not None and self.bytes_per_s <= FAR_SHARE * self.needed_bytes_per_s
 
     @property
-    def told(self) -> str:
+    def reported(self) -> str:
         """A sentence, with what is needed beside it."""
         needed = human_rate(self.needed_bytes_per_s)
         if self.bytes_per_s is None:
-            return f"the best case for the storage is not known, as {self.unknown}; {needed} is needed"
-        kept = f"they kept it from the processors for at most {human_percent(self.hindered, 2)} of the time"
+            return f"the best case for the storage is unknown because {self.unknown}; required: {needed}"
+        kept = f"they used the processors for at most {human_percent(self.hindered, 2)} of the time"
         found = f"{human_rate(self.bytes_per_s)} at most, of {needed}"
         if self.is_far_too_slow:
-            return f"other programs do not explain it: {kept}, and without them it would have carried {found}"
+            return (
+                f"other load does not explain it: {kept}; without it the storage would have sustained {found}"
+            )
         return (
-            f"other programs may explain it: {kept}, and without them, in the best case, it would have"
-            f" carried {found} that is needed; half of that or less would be a no"
+            f"other load may explain it: {kept}; without it the storage might have sustained {found}"
+            " of the required rate; at half of that or less the answer would be no"
         )
 
 
@@ -71,24 +73,24 @@ def best_case(run: Run) -> BestCase | None:
     assert hindered is not None
     most = figures.carried_bytes_per_s / (1 - hindered) * _moved_for_own(run)
     if not math.isfinite(most):
-        return BestCase(needed, None, unknown="nothing says what the device moved")
+        return BestCase(needed, None, unknown="the traffic of the device is unknown")
     return BestCase(needed, most, hindered)
 
 
 def _why_unknown(run: Run, doubts: set[str], hindered: float | None) -> str:
-    """What a best case takes, and is not there; empty where it can be told."""
+    """What a best case takes, and does not exist; empty where it can be told."""
     known = {check.name: check.outcome for check in run.checks}
     if not run.document.storage.direct:
-        return "it went through the page cache, which others fill, too"
+        return "it went through the page cache, which other programs also fill"
     if hindered is None:
-        return "the kernel does not tell how long something waited for a processor"
+        return "the kernel does not report it how long something waited for a processor"
     if run.ceiling_hz is None:
         return "the generator's own ceiling was not measured"
     if others := doubts - _OF_PROCESSORS:
-        return f"more than processors stood in the way ({', '.join(sorted(others))})"
+        return f"not only processors limited it ({', '.join(sorted(others))})"
     if known.get(ALONE) != "ok":
         return f'the check "{ALONE}" is not ok'
-    return "something waited for a processor all the time" if hindered >= 1 else ""
+    return "threads waited for a processor all the time" if hindered >= 1 else ""
 
 
 def _moved_for_own(run: Run) -> float:

@@ -10,7 +10,7 @@ from penstock.model.bench.network import Gaps
 from penstock.model.bench.runs import STREAM_S_MIN, Check, CheckOutcome
 from penstock.model.units import human_seconds
 
-IN_TIME, NOT_THE_BOTTLENECK = "generator in time", "generator not the bottleneck"
+IN_TIME, NOT_THE_BOTTLENECK = "generator on schedule", "generator not the bottleneck"
 # A gap of a share of the phase moves its figures by as much: a tenth is more than storages are compared
 # by, a hundredth less than two runs differ by. A second is a freeze of the storage in every table, however
 # long the run. Below GAP_NOTED_S it is what the scheduler of a busy machine does.
@@ -35,8 +35,8 @@ class StoodStill:
     @property
     def actual(self) -> str:
         one, all_ = human_seconds(self.longest_s), human_seconds(self.all_s)
-        told = one if self.all_s <= self.longest_s else f"{one}, {all_} in all"
-        return f"{told}{f' in {self.what}' if self.what else ''}"
+        reported = one if self.all_s <= self.longest_s else f"{one}, {all_} in all"
+        return f"{reported}{f' in {self.what}' if self.what else ''}"
 
     def is_worse_than(self, outcome: CheckOutcome) -> bool:
         return _ORDER.index(self.outcome) > _ORDER.index(outcome)
@@ -98,10 +98,10 @@ def check_running(document: LoadDocument) -> Iterator[Check]:
         yield make_check(
             IN_TIME,
             worst.outcome,
-            f"it stands still for at most {human_seconds(GAP_S)}, and {100 * GAP_SHARE:.0f} % of a phase",
+            f"it stalls for at most {human_seconds(GAP_S)}, and {100 * GAP_SHARE:.0f} % of a phase",
             worst.actual,
             "worse",
-            "it was stopped, or another program held the processors: run it again, on an idle machine",
+            "it was stopped, or another program used the processors: run again on an idle machine",
         )
 
 
@@ -114,15 +114,15 @@ def check_own_work(phase: StreamPhase) -> Iterator[Check]:
         yield _check_own_share(
             phase.phase,
             phase.verify_ns * 1e-9 / seconds,
-            "for comparing what was read",
-            "this storage reads faster than shown: --no-verify once its bytes are known to be right",
+            "comparing the data read",
+            "this storage reads faster than measured: use --no-verify once its data is known to be correct",
         )
     if phase.fill_ns is not None:
         yield _check_own_share(
             phase.phase,
             phase.fill_ns * 1e-9 / seconds,
-            "for making what is written",
-            "this storage writes faster than shown: more --threads, or a larger --queue-depth",
+            "generating the data to write",
+            "this storage writes faster than measured: use more --threads, or a larger --queue-depth",
         )
 
 
@@ -135,8 +135,8 @@ def check_handing_over(document: LoadDocument) -> Iterator[Check]:
         yield _check_own_share(
             "",
             max(0.0, 1 - sum_s(document.times.service) / seconds),
-            "in which writers wait for a frame, or make it",
-            "this storage writes faster than shown: more --writers, or larger frames",
+            "in which writers wait for a frame or generate it",
+            "this storage writes faster than measured: use more --writers, or larger frames",
         )
 
 

@@ -23,7 +23,7 @@ def outcome_of(run: Run, late_limit_s: float) -> tuple[StepOutcome, list[str]]:
     """
     if run.validity == "invalid":
         failed = [check for check in run.checks if check.outcome == "failed"]
-        return "invalid", [check.told for check in failed]
+        return "invalid", [check.reported for check in failed]
     if run.frames is None or not run.frames.needed_hz:
         return "measured", []
     shortcomings = [*_lost(run), *_late(run, late_limit_s), *_growing(run.document)]
@@ -35,7 +35,7 @@ def _lost(run: Run) -> Iterator[str]:
     lost = run.frames.due - run.frames.written
     if lost:
         yield (
-            f"{lost} of {run.frames.due} frames were lost ({run.frames.dropped} because the buffer was full)"
+            f"{lost} of {run.frames.due} frames were lost ({run.frames.dropped} because the queue was full)"
         )
 
 
@@ -44,7 +44,7 @@ def _late(run: Run, late_limit_s: float) -> Iterator[str]:
     most_s = run.document.times.latency.max_ns * 1e-9
     if most_s > late_limit_s:
         most, limit = human_seconds(most_s), human_seconds(late_limit_s)
-        yield f"a frame was done {most} after it was due; the limit is {limit}"
+        yield f"a frame was written {most} after it was due; the deadline is {limit}"
 
 
 def _growing(document: LoadDocument) -> Iterator[str]:

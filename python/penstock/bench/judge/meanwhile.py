@@ -13,7 +13,7 @@ from penstock.model.bench.load import LoadDocument, PosixBackend
 from penstock.model.bench.runs import Check, Conditions, Meanwhile
 from penstock.model.units import human_bytes
 
-ALONE, REACHED = "storage to itself", "moved by the device"
+ALONE, REACHED = "storage used exclusively", "moved by the device"
 # Less of what the run moved, and something in between kept it.
 _REACHED_SHARE = 0.9
 # Mount options with which bytes go around the counter, or to another device.
@@ -99,7 +99,7 @@ def _waits_s(pressure: Path) -> float | None:
 
 
 def _moved_bytes(device: Path) -> tuple[int, int] | None:
-    """None of what is no block device, as that of a network, and of one that does not count."""
+    """None of what is not a block device, as that of a network, and of one that does not count."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         fields = (device / "stat").read_text(encoding="ascii").split()
         read, written = int(fields[2]) * _SECTOR_BYTES, int(fields[6]) * _SECTOR_BYTES
@@ -118,10 +118,12 @@ def _counts(device: Path) -> bool:
 
 def check_alone(meanwhile: Meanwhile, document: LoadDocument, mount_options: str) -> Iterator[Check]:
     """Nobody else on this machine used the storage; nothing where that cannot be told."""
-    expected = f"others move at most {100 * _OTHERS_SHARE:.0f} % of what the run does on the same device"
-    advice = "wait until nobody else uses this storage"
+    expected = (
+        f"other programs transfer at most {100 * _OTHERS_SHARE:.0f} % of the run's traffic on the same device"
+    )
+    advice = "wait until no one else uses this storage"
     if meanwhile.other_runs:
-        actual = f"another run worked there: {meanwhile.other_runs[0]}"
+        actual = f"another run used the target: {meanwhile.other_runs[0]}"
         yield make_check(ALONE, "warning", expected, actual, "worse", advice)
         return
     own, noted = own_and_noted_bytes(document)
@@ -162,7 +164,7 @@ def check_reached(meanwhile: Meanwhile, document: LoadDocument, conditions: Cond
         f"at least {100 * _REACHED_SHARE:.0f} % of what the run wrote and read",
         f"{human_bytes(moved)} {what}by {meanwhile.device}, {human_bytes(own)} by the run",
         "better",
-        "something between kept it: a cache, or a sync that is suppressed",
+        "something in between kept the data: a cache, or a suppressed sync",
     )
 
 

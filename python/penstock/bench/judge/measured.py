@@ -16,7 +16,7 @@ from penstock.model.plan.blocks import MeasuredBandwidth
 
 
 def measured_bandwidth(paths: Sequence[Path]) -> MeasuredBandwidth:
-    """The median over the runs that were as fast as it goes, and over what verdicts found.
+    """The median over the runs that were unpaced, and over what verdicts found.
 
     Of a verdict that is the highest rate that held, or how fast it went where none was searched for. Runs at
     a detector's rate tell what was asked for and not what is possible; they are left out. Where a verdict
@@ -27,15 +27,15 @@ def measured_bandwidth(paths: Sequence[Path]) -> MeasuredBandwidth:
     for each in found:
         if each.validity == "invalid":
             raise PenstockError(
-                f"{each.path} is invalid: its figures are not the storage's",
-                "its table of checks says why; measure again",
+                f"{each.path} is invalid: its metrics are not those of the storage",
+                "its table of checks gives the reason; measure again",
                 ExitCode.INVALID,
             )
     writes = [each.write_bytes_per_s for each in found]
     reads = [each.read_bytes_per_s for each in found if each.read_bytes_per_s is not None]
     if not all(math.isfinite(value) and value > 0 for value in (*writes, *reads)):
         raise UsageError(
-            f"{', '.join(map(str, paths))}: a run carried nothing", "measure again, or leave it out"
+            f"{', '.join(map(str, paths))}: a run transferred nothing", "measure again, or leave it out"
         )
     return MeasuredBandwidth(
         write_bytes_per_s=median(writes),
@@ -69,7 +69,7 @@ def _found_in(path: Path) -> list[_Found]:
     elif isinstance(document, Campaign):
         if len(document.cases) != 1:
             raise UsageError(
-                f"{path} is a campaign of {len(document.cases)} cases, which differ in something",
+                f"{path} is a campaign of {len(document.cases)} cases, but only one is allowed",
                 "name a document with one case",
             )
         runs = [each.run for each in document.runs]
@@ -89,7 +89,7 @@ def _found_in(path: Path) -> list[_Found]:
     ]
     if not writing:
         raise UsageError(
-            f"{path} has no run that was as fast as it goes",
+            f"{path} has no run that was unpaced",
             "`penstock bench frames --rate 0` makes one; `penstock verdict` finds the highest rate",
         )
     return writing
@@ -97,7 +97,7 @@ def _found_in(path: Path) -> list[_Found]:
 
 def _of_verdict(path: Path, verdict: Verdict) -> _Found:
     if verdict.measured_bytes_per_s is None and verdict.answer != "invalid":
-        raise UsageError(f"{path} does not say what the storage carries", "measure again")
+        raise UsageError(f"{path} does not have the throughput that the storage sustains", "measure again")
     warned = any(step.run.validity == "warned" for step in verdict.steps)
     validity: Validity = "invalid" if verdict.answer == "invalid" else "warned" if warned else "valid"
     carried = verdict.measured_bytes_per_s or 0.0

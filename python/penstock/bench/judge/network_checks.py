@@ -62,17 +62,17 @@ def _of_transfer(transfer: TransferFigures) -> Iterator[Check]:
     end = "sender" if transfer.sender_busy_share >= transfer.receiver_busy_share else "receiver"
     yield _warned_unless(
         busiest <= BUSY_SHARE,
-        f"network, not processors ({transfer.name})",
+        f"network-bound, not processor-bound ({transfer.name})",
         f"no thread is busy more than {100 * BUSY_SHARE:.0f} % of the time",
         f"one of the {end}: {100 * busiest:.0f} %",
         "more --streams, on machines with free processors; other --cpus",
     )
     yield _warned_unless(
         transfer.sent_again_share <= SENT_AGAIN_SHARE,
-        f"little sent again ({transfer.name})",
+        f"few retransmissions ({transfer.name})",
         f"at most {human_percent(SENT_AGAIN_SHARE)} of the bytes",
         human_percent(transfer.sent_again_share, 2),
-        "packets are lost: another user of the link, a full queue in a switch, a bad cable",
+        "packets are lost: check for other users of the link, full queues in switches, bad cables",
     )
 
 
@@ -87,5 +87,7 @@ def _check_long_enough(transfer: TransferFigures) -> Check:
         expected=f"at least {human_seconds(LONG_ENOUGH_S)}",
         actual=human_seconds(seconds),
         bias="either",
-        advice="" if outcome == "ok" else "TCP takes a while to find the rate of a link: longer --seconds",
+        advice=""
+        if outcome == "ok"
+        else "TCP needs time to reach the rate of a link: use a longer --seconds",
     )

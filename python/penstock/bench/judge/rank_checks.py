@@ -26,12 +26,12 @@ def rank_checks(document: LoadDocument) -> Iterator[Check]:
         return
     late_s = max(rank.late_ns for rank in document.job.parts) * 1e-9
     yield make_check(
-        "ranks begin together",
+        "ranks start together",
         "ok" if late_s <= RANK_LATE_S else "warning",
         f"each within {human_seconds(RANK_LATE_S)} of the start",
         human_seconds(late_s),
         "worse",
-        "the network between the ranks, or their machines, are busy",
+        "the network between the ranks, or their machines, are under load",
     )
     error_s = max(rank.clock_error_ns for rank in document.job.parts) * 1e-9
     yield make_check(
@@ -40,7 +40,7 @@ def rank_checks(document: LoadDocument) -> Iterator[Check]:
         f"known to within {human_seconds(CLOCK_ERROR_S)}",
         human_seconds(error_s),
         "either",
-        "times of different ranks are only as good as that: a quicker network, or idle machines",
+        "times of different ranks are only that accurate: use a faster network, or idle machines",
     )
 
 
@@ -57,7 +57,7 @@ def ended_together(name: str, share: float, advice: str) -> Check:
     return make_check(
         name,
         "ok" if share >= TOGETHER else "warning" if share >= TOGETHER_MIN else "failed",
-        f"the first one after {100 * TOGETHER:.0f} % of the time of the last one",
+        f"the first one after at least {100 * TOGETHER:.0f} % of the time of the last one",
         f"{100 * share:.0f} %",
         "worse",
         advice,

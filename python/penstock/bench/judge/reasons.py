@@ -12,8 +12,8 @@ from penstock.model.units import human_hz
 
 STEP_NAMES: dict[StepKind, str] = {
     "rate": "at the detector's rate",
-    "probe": "a first look",
-    "full speed": "as fast as it goes",
+    "probe": "a preliminary check",
+    "full speed": "unpaced",
     "search": "search",
     "soak": "soak",
 }
@@ -28,13 +28,13 @@ class Measured:
     frame_bytes: int
     late_limit_s: float
     searches: bool
-    """whether a search was asked for; without one the run as fast as it went tells what is left"""
+    """whether a search was requested; without one the unpaced run gives the headroom"""
     steps: Sequence[Step]
     search: Search | None = None
     problem: str | None = None
     beside: str = ""
     soak_left_out: bool = False
-    """one was asked for, and frames had been lost before"""
+    """requested, but frames had been lost before"""
 
     @property
     def needed_bytes_per_s(self) -> float:
@@ -95,7 +95,7 @@ def answer_of(measured: Measured, margin: float | None, lost: int) -> tuple[Answ
     at_rate = measured.at_rate
     if not any(step.kind in ("rate", "soak") for step in at_rate):
         void = [step for step in measured.steps if step.kind == "rate"]
-        return "invalid", _invalid(void[-1]) if void else [Reason("nothing was measured at its rate")]
+        return "invalid", _invalid(void[-1]) if void else [Reason("no measurement at its rate")]
     if lost > 0:
         answer, found = _of_losers([step for step in at_rate if frame_counts([step])[1]])
         return answer, [*found, *([SOAK_LEFT_OUT] if measured.soak_left_out else [])]
@@ -104,13 +104,13 @@ def answer_of(measured: Measured, margin: float | None, lost: int) -> tuple[Answ
     return ("cannot tell", [*found, *why_not]) if why_not else ("yes", found)
 
 
-SOAK_LEFT_OUT = Reason("no soak was made: frames had been lost at the detector's rate before it")
+SOAK_LEFT_OUT = Reason("no soak was run: frames had already been lost at the detector's rate")
 
 
 def _invalid(step: Step) -> list[Reason]:
     """Of a step that is: the checks that failed."""
     failed = [check for check in step.run.checks if check.outcome == "failed"]
-    return [Reason(f"{_name(step)}: {check.told}", advice_of(check)) for check in failed]
+    return [Reason(f"{_name(step)}: {check.reported}", advice_of(check)) for check in failed]
 
 
 def _of_losers(losers: Sequence[Step]) -> tuple[Answer, list[Reason]]:
@@ -120,16 +120,16 @@ def _of_losers(losers: Sequence[Step]) -> tuple[Answer, list[Reason]]:
     if not all(doubts):
         return "no", found
     best = [(step, case) for step in losers if (case := best_case(step.run)) is not None]
-    if far := [Reason(f"{_name(step)}: {case.told}") for step, case in best if case.is_far_too_slow]:
+    if far := [Reason(f"{_name(step)}: {case.reported}") for step, case in best if case.is_far_too_slow]:
         return "no", [*found, *far]
-    told = [Reason(f"{_name(step)}: {case.told}") for step, case in best]
-    return "cannot tell", [*found, *told, *dict.fromkeys(doubt for each in doubts for doubt in each)]
+    reported = [Reason(f"{_name(step)}: {case.reported}") for step, case in best]
+    return "cannot tell", [*found, *reported, *dict.fromkeys(doubt for each in doubts for doubt in each)]
 
 
 def _doubts(step: Step, bias: Bias, then: str = "") -> Iterator[Reason]:
     """The warnings of a step whose figures they may have made so."""
     for check in doubtful(step.run, bias):
-        yield Reason(f"{_name(step)}: {check.told}{then}", advice_of(check))
+        yield Reason(f"{_name(step)}: {check.reported}{then}", advice_of(check))
 
 
 def _name(step: Step) -> str:
@@ -141,7 +141,7 @@ def _name(step: Step) -> str:
 def _yes_doubts(measured: Measured, margin: float | None) -> Iterator[Reason]:
     """Why a storage that lost nothing may be too weak all the same."""
     if measured.problem is not None:
-        yield Reason(f"it is incomplete: {measured.problem}", "run it again, to its end")
+        yield Reason(f"it is incomplete: {measured.problem}", "run it again to completion")
     for step in measured.at_rate:
         yield from _doubts(step, "better")
         yield from _not_held(step)
@@ -149,23 +149,23 @@ def _yes_doubts(measured: Measured, margin: float | None) -> Iterator[Reason]:
     if not measured.searches and full is not None:
         # That it was short is no doubt of the answer, which is of the run at the rate; its advice says it.
         doubts = [check for check in doubtful(full.run, "better") if check.name != LONG_ENOUGH]
-        yield from (Reason(f"{_name(full)}: {check.told}", advice_of(check)) for check in doubts)
+        yield from (Reason(f"{_name(full)}: {check.reported}", advice_of(check)) for check in doubts)
     voids = [step for step in measured.steps if step.kind == "soak" and step.outcome == "invalid"]
     if voids and not measured.sound("soak"):
-        yield Reason("the soak is invalid, so nothing confirms what was measured before")
+        yield Reason("the soak is invalid, so the result is not confirmed")
         yield from _invalid(voids[-1])
     full_bytes_per_s = measured.full_speed_bytes_per_s
     if margin is None:
         yield from _unmeasured(measured)
     elif full is not None and full_bytes_per_s is not None and full_bytes_per_s < measured.needed_bytes_per_s:
-        yield Reason("as fast as it goes, the storage carried less than the detector needs")
+        yield Reason("even unpaced, the storage sustained less than the detector's rate")
         yield from _doubts(full, "worse", ", which may be why")
     yield from _chance(measured)
 
 
 _LATER = (
-    "frames that are late: look for what else uses this storage; more --buffer-seconds takes longer stalls,"
-    " and --late-after says how late is too late"
+    "frames are late: check what else uses this storage; a larger --buffer-seconds absorbs longer stalls,"
+    " and --late-after sets the deadline"
 )
 
 
@@ -180,8 +180,8 @@ def _not_held(step: Step) -> Iterator[Reason]:
 
 def _unmeasured(measured: Measured) -> Iterator[Reason]:
     """Why nothing says how much the storage carries at most."""
-    least = "; it carries the detector's rate at least" if rate_held(measured) else ""
-    yield Reason(f"how much the storage carries at most was not measured: {_unmeasured_as(measured)}{least}")
+    least = "; it sustains at least the detector's rate" if rate_held(measured) else ""
+    yield Reason(f"the maximum sustained rate was not measured: {_unmeasured_as(measured)}{least}")
     tried = [step for step in measured.steps if step.kind in ("full speed", "search")]
     for step in tried:
         if step.outcome == "invalid":
@@ -202,14 +202,14 @@ INTERRUPTED = "it was interrupted"
 
 
 def _unmeasured_as(measured: Measured) -> str:
-    """What kept the search, or the run as fast as it goes, from telling it."""
+    """What kept the search, or the run unpaced, from telling it."""
     if measured.search is not None:
-        return "no rate was found that held"
+        return "no sustained rate was found"
     full = measured.full_speed
     if not measured.searches and full is not None and full.outcome == "invalid":
-        return "the run as fast as it goes is invalid, and no search was asked for"
+        return "the run unpaced is invalid, and no search was asked for"
     ended = INTERRUPTED if measured.problem == INTERRUPTED else "the measurement ended"
-    return f"{ended} before {'the search' if measured.searches else 'the run as fast as it goes'}"
+    return f"{ended} before {'the search' if measured.searches else 'the run unpaced'}"
 
 
 def _chance(measured: Measured) -> Iterator[Reason]:
@@ -223,17 +223,17 @@ def _chance(measured: Measured) -> Iterator[Reason]:
         yield from _too_near(measured, failed_hz)
     elif _lacks_repeat(search, measured.needed_hz):
         yield Reason(
-            f"{human_hz(search.chance_hz[0])} held in one run and not in another, and the rate below it that"
-            " held was not repeated: what the storage carries may be less",
-            "the search: more --search-time, so that it can repeat its ends",
+            f"{human_hz(search.chance_hz[0])} was sustained in one run and not in another, and the"
+            f" sustained rate below it was not repeated: the storage may sustain less",
+            "the search: increase --search-time, so that it can repeat its bracket endpoints",
         )
 
 
 def _too_near(measured: Measured, failed_hz: float) -> Iterator[Reason]:
     percent = 100 * (failed_hz / measured.needed_hz - 1)
     yield Reason(
-        f"a rate that is only {percent:.1f} % higher did not hold: that this one did may be chance",
-        "the rate is at the storage's limit: a longer --soak tells more, or a detector of a lower --rate",
+        f"a rate that is only {percent:.1f} % higher was not sustained: that this one was may be chance",
+        "the rate is at the storage's limit: use a longer --soak, or a lower --rate",
     )
     for step in measured.steps:
         if step.kind == "search" and step.rate_hz == failed_hz and step.outcome == "not held":

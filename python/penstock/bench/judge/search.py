@@ -70,7 +70,7 @@ class Bracket:
 
     @property
     def given_up_hz(self) -> list[float]:
-        """Rates at which no sound run could be made."""
+        """Rates at which no valid run could be made."""
         invalid = self.rates("invalid")
         return sorted({rate for rate in invalid if invalid.count(rate) >= _INVALID_MAX})
 
@@ -82,7 +82,7 @@ class Limits:
     bottom_hz: float
     top_hz: float
     guess_hz: float | None
-    """the rate as fast as it goes: near it the limit is looked for first, and beyond it if need be"""
+    """the rate unpaced: near it the limit is looked for first, and beyond it if need be"""
     seconds_max: float
     step_s: Callable[[float], float]
     """how long a step at a rate takes"""

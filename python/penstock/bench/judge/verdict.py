@@ -117,13 +117,13 @@ def nothing_higher_was_tried(search: Search, steps: Sequence[Step]) -> bool:
 
 def _advice(measured: Measured) -> Iterator[str]:
     for step in measured.steps:
-        if step.kind == "probe":  # a longer run took its place
+        if step.kind == "probe":  # make the run longer took its place
             continue
         yield from (advice_of(check) for check in step.run.checks if check.outcome != "ok" and check.advice)
     full = measured.full_speed
     at_rate = measured.sound("rate")
     if full is not None and at_rate and _generator_limited(full.run, at_rate[0].run.ceiling_hz):
-        yield "what was measured is near what the generator can do: the storage carries at least that"
+        yield "the measured rate is close to the generator's limit: the storage sustains at least that"
     search = measured.search
     if search is None:
         return
@@ -131,19 +131,19 @@ def _advice(measured: Measured) -> Iterator[str]:
     if search.ended == "top" or (held_top and search.ended in ("time", "steps")):
         why = "with more free space" if search.top_reason == "space" else "with a larger --search-max"
         if search.ended != "top":
-            why += ", and more --search-time, so that it is repeated"
-        yield f"the highest rate that was tried held: the storage may carry more, which shows {why}"
+            why += ", and a longer --search-time, so that it is repeated"
+        yield f"the highest rate tried was sustained: the storage may sustain more; measure it {why}"
     elif search.ended in ("time", "steps"):
-        yield "the search ended before its bracket was narrow, and its ends repeated: more --search-time"
+        yield "the search ended before its bracket was narrow and repeated: increase --search-time"
     elif search.ended == "invalid":
-        yield "the search ended at rates whose runs were invalid: the storage carries at least what held"
+        yield "the search ended at invalid runs: the storage sustains at least the highest valid rate"
     elif search.ended == "chance":
         yield (
-            "rates between the ends of the bracket held in one run and not in another: count on the lower"
-            " end, and look for what else uses this storage"
+            "rates within the bracket were sustained in one run and not in another: rely on the lower"
+            " endpoint, and check what else uses this storage"
         )
     if search.ended not in ("time", "steps") and _has_single_run(search):
-        yield "an end of the bracket is a single run, as it could not be repeated: run again"
+        yield "one bracket endpoint rests on a single run; rerun to confirm"
 
 
 def _has_single_run(search: Search) -> bool:

@@ -78,12 +78,12 @@ def measure_codec(
     raw, stored = (sum(getattr(s, name) for s in recording.ended) for name in ("raw_bytes", "stored_bytes"))
     if recording.problems or not (seconds > 0 and stored > 0):
         raise PenstockError(
-            "the codec was not measured: " + ("; ".join(recording.problems) or "nothing was recorded"),
-            "state --ratio and --codec-speed instead",
+            "the codec could not be measured: " + ("; ".join(recording.problems) or "nothing was recorded"),
+            "give --ratio and --codec-speed instead",
         )
     return CodecMeasurement(
         encoding=encoding,
-        images=f"{images.frames} real images" if images else f"simulated frames of {detector.name}",
+        images=f"{images.frames} recorded images" if images else f"simulated frames of {detector.name}",
         ratio=raw / stored,
         bytes_per_s=raw / seconds,
         frames=frames,
@@ -125,12 +125,12 @@ def compressions(
     A UsageError where two options say the same thing.
     """
     if ratio is not None and images:
-        raise UsageError("--ratio and --images both tell how frames compress", "give one of them")
+        raise UsageError("--ratio and --images exclude each other", "give one of them")
     if ratio is not None and not 0 < ratio <= 1e6:
-        raise UsageError(f"--ratio is {ratio}", "a number above 0, at most 1000000")
+        raise UsageError(f"--ratio is {ratio}", "it must be greater than 0 and at most 1000000")
     if encoding == "none" and (ratio is not None or measure or images):
         raise UsageError(
-            "--encoding none compresses nothing", "leave it out, or --ratio, --measure, --images"
+            "--encoding none does not compress", "leave out --encoding, or --ratio, --measure and --images"
         )
     if encoding == "none" or not (ratio is not None or speed_bytes_per_s or measure or images):
         return [Compression() for _ in detectors]
@@ -152,7 +152,7 @@ def compressions(
 def _compression(
     encoding: Encoding, ratio: float | None, speed: float | None, found: CodecMeasurement | None
 ) -> Compression:
-    values: dict[str, Any] = {"encoding": encoding, "ratio_from": "not known, counted as 1"}
+    values: dict[str, Any] = {"encoding": encoding, "ratio_from": "unknown, assumed to be 1"}
     if ratio is not None:
         values |= {"ratio": ratio, "ratio_from": "stated"}
     elif found is not None:
@@ -170,7 +170,7 @@ def _compression(
         }
         if found.others_share > OTHERS_SHARE:
             values["speed_doubt"] = (
-                f"others had {100 * found.others_share:.0f} % of the processors while the codec was measured:"
-                " a core compresses faster than that, measure again on an idle machine"
+                f"other programs used {100 * found.others_share:.0f} % of the processors while the codec was"
+                f" measured: a core compresses faster; measure again on an idle machine"
             )
     return Compression.model_validate(values)

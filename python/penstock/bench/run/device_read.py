@@ -1,4 +1,4 @@
-"""Sequential reading of a raw block device. It is opened for reading alone, and past the page cache."""
+"""Sequential reading of a raw block device. It is opened for reading alone, and with direct I/O."""
 
 import mmap
 import os
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.model.errors import PenstockError
+from penstock.model.problems import reason_of
 
 _TRANSFER_BYTES = 8 << 20
 
@@ -27,18 +28,17 @@ def read_device(path: Path, number: str, seconds_max: float, bytes_max: int) -> 
         handle = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         raise PenstockError(
-            f"{path} cannot be read: {error.strerror}", "raw devices need root, or the group disk"
+            f"{path} cannot be read: {reason_of(error)}",
+            "raw devices require root, or membership in the group disk",
         ) from error
     try:
         status = os.fstat(handle)
         found = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
         if not stat.S_ISBLK(status.st_mode) or found != number:
-            raise PenstockError(f"{path} is not the block device {number}", "look at /dev and /sys/dev/block")
+            raise PenstockError(f"{path} is not the block device {number}", "check /dev and /sys/dev/block")
         return _read(handle, seconds_max, bytes_max)
     except OSError as error:
-        raise PenstockError(
-            f"{path} cannot be read: {error.strerror}", "look into the system's log"
-        ) from error
+        raise PenstockError(f"{path} cannot be read: {reason_of(error)}", "see the system's log") from error
     finally:
         os.close(handle)
 

@@ -85,7 +85,7 @@ def _campaign(runs: list[CaseRun], what: dict[str, str | int | float], blocks: i
     return Campaign(
         name="interference",
         workload=runs[0].run.workload,
-        title=f"{runs[0].run.workload}, alone and beside {what['beside']}",
+        title=f"{runs[0].run.workload}, alone and with background load {what['beside']}",
         seed=seed,
         blocks=blocks,
         cases=[Case(name=ALONE), Case(name=BESIDE, parameters=what)],
@@ -94,9 +94,9 @@ def _campaign(runs: list[CaseRun], what: dict[str, str | int | float], blocks: i
 
 
 def run_beside(first: Callable[[], Run], second: Callable[[], AbstractContextManager[Repeated]]) -> Run:
-    """The run, with a check that `second` was there, and without those that ask for a storage to itself.
+    """Returns the run, with a check that `second` was active, and without checks of exclusive use.
 
-    A quiet machine is one on which nobody but these two uses processors.
+    A quiet machine is one on which only these two use processors.
     """
     before_s = _used_s()
     with second() as repeated:
@@ -128,17 +128,17 @@ def check_under_way(
         "ok" if share >= UNDER_WAY_SHARE else "warning" if share >= UNDER_WAY_SHARE_MIN else "failed"
     )
     longest = max(_gaps(window, stints), default=0.0)
-    actual = f"{100 * share:.1f} %; begun {len(stints)} times, the longest gap {human_seconds(longest)}"
+    actual = f"{100 * share:.1f} %; started {len(stints)} times, longest gap {human_seconds(longest)}"
     actual += f"; {done_text}" if done_text else ""
     if problem is not None:
         outcome, actual = "failed", f"{actual}; it ended: {problem}"
     return Check(
-        name="second load under way",
+        name="background load active",
         outcome=outcome,
         expected=f"at least {100 * UNDER_WAY_SHARE:.0f} % of the time",
         actual=actual,
         bias="better",
-        advice="" if outcome == "ok" else "make what runs beside it longer: a larger --size, more --seconds",
+        advice="" if outcome == "ok" else "make the background load longer: a larger --size, more --seconds",
     )
 
 

@@ -1,4 +1,4 @@
-"""One run of a workload, ready to be made, and what it takes."""
+"""One run of a workload, ready remaining, and what it takes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _BESIDE = "beside-"
 
 @dataclass(frozen=True)
 class Job:
-    """One run, ready to be made, and what it takes."""
+    """One run, ready remaining, and what it takes."""
 
     workload: str
     bytes: int  # that its files take

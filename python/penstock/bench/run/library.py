@@ -18,7 +18,7 @@ def hdf5_access(
             "add --collective",
         )
     if chunk_bytes > GIB:
-        raise UsageError(f"--chunk of {chunk_bytes} bytes is more than 1 GiB", "smaller chunks")
+        raise UsageError(f"--chunk of {chunk_bytes} bytes exceeds the maximum of 1 GiB", "smaller chunks")
     return Hdf5Access(
         shared=shared,
         collective=collective,
@@ -43,58 +43,62 @@ def refuse_foreign(
     for name, given in foreign.items():
         if given:
             wanted = "hdf5" if name in of_hdf5 else "mpiio"
-            raise UsageError(f"{name} without --backend {wanted}", f"add --backend {wanted}")
+            raise UsageError(f"{name} requires --backend {wanted}", f"add --backend {wanted}")
 
 
 def check_access(workload: StreamWorkload, access: Access) -> None:
     """A UsageError where the workload cannot use the storage so."""
     library = access.library
     if workload.segments != 1 and not workload.shared and library is None:
-        raise UsageError(
-            "--segments without --shared", "a file of one thread alone has no segments: add --shared"
-        )
+        raise UsageError("--segments requires --shared", "add --shared: a file of one thread has no segments")
     depth = access.queue_depth or 1
     if depth > 1 and access.null is not None:
-        raise UsageError(f"--queue-depth {depth} with --backend null", "more --threads: there is no queue")
+        raise UsageError(
+            f"--queue-depth {depth} with --backend null", "use more --threads: this back end has no queue"
+        )
     if depth > 1 and (library is not None or access.sync == "each"):
         raise UsageError(
             f"--queue-depth {depth} with --sync each, or --backend mpiio or hdf5",
-            "leave one of them away: each of these waits for one transfer after the other",
+            "leave out one of them: these options allow one transfer at a time",
         )
     if access.store and (access.sync == "each" or access.queue_depth == 1):
         raise UsageError(
             "--backend store with --sync each, or --queue-depth 1",
-            "a store has many transfers in a segment: --sync end, and --queue-depth 2 or more",
+            "use --sync end, and a --queue-depth of at least 2: a store writes many transfers per segment",
         )
     if library is None:
         return
     if workload.threads != 1 and (isinstance(library, MpiioAccess) or library.shared):
         raise UsageError(
             f"--threads {workload.threads} with --backend mpiio, or --shared",
-            "each rank has one thread: more --ranks",
+            "use more --ranks: each rank has one thread",
         )
     if workload.segments != 1:
-        raise UsageError("--segments with --backend mpiio or hdf5", "--block says what a rank has in a row")
+        raise UsageError(
+            "--segments with --backend mpiio or hdf5", "use --block for the consecutive bytes of a rank"
+        )
     if workload.order == "random" and library.shared and library.collective:
-        raise UsageError("--order random with --collective", "leave one of them away")
+        raise UsageError("--order random with --collective", "leave out one of them")
     if library.shared and not library.collective and access.sync == "each":
         raise UsageError(
-            "--sync each with --shared: forcing a shared file to storage is a call of all ranks together",
-            "--sync end, or --collective",
+            "--sync each with --shared: syncing a shared file is a collective call",
+            "use --sync end, or --collective",
         )
     if isinstance(library, MpiioAccess):
         _check_block(workload, library.block_bytes)
     elif library.chunk_bytes and workload.transfer_bytes % library.chunk_bytes:
         raise UsageError(
-            f"--transfer of {workload.transfer_bytes} bytes is no multiple of --chunk, {library.chunk_bytes}",
-            "whole chunks in each transfer",
+            f"--transfer of {workload.transfer_bytes} bytes is not a multiple of --chunk, "
+            f" {library.chunk_bytes}",
+            "make --transfer a multiple of --chunk",
         )
 
 
 def _check_block(workload: StreamWorkload, block: int) -> None:
     if block and (block % workload.transfer_bytes or workload.thread_bytes % block):
         raise UsageError(
-            f"--block of {block} bytes is no multiple of a transfer ({workload.transfer_bytes}), or a rank's"
-            f" {workload.thread_bytes} bytes are none of it",
-            "sizes that divide each other",
+            f"--block of {block} bytes is not a multiple of a transfer ({workload.transfer_bytes}), or a"
+            f" rank's"
+            f" {workload.thread_bytes} bytes are not a multiple of it",
+            "use sizes that divide each other",
         )

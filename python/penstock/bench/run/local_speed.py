@@ -68,7 +68,7 @@ def measure_speeds(target: Path, request: SpeedRequest, telling: Telling) -> lis
 
 
 def _stream_speeds(run: Run) -> list[LocalSpeed]:
-    access = "past the page cache" if run.document.storage.direct else "through the page cache"
+    access = "with direct I/O" if run.document.storage.direct else "through the page cache"
     return [
         LocalSpeed(
             what=f"sequential {phase.phase}",
@@ -107,7 +107,7 @@ def _create_speed(run: Run) -> list[LocalSpeed]:
 
 
 def _soundness(checks: Sequence[Check]) -> dict[str, object]:
-    doubts = [check.told for check in checks if check.outcome != "ok"]
+    doubts = [check.reported for check in checks if check.outcome != "ok"]
     return {"validity": validity_of(list(checks)), "doubts": doubts}
 
 
@@ -125,6 +125,6 @@ def measure_device(path: Path, number: str, seconds_max: float) -> LocalSpeed:
         value=found.bytes / found.seconds if found.seconds else 0.0,
         unit="B/s",
         validity="warned" if short else "valid",
-        how=f"one thread, the first {human_bytes(found.bytes)} in transfers of 8 MiB, past the page cache",
+        how=f"one thread, the first {human_bytes(found.bytes)} in transfers of 8 MiB, with direct I/O",
         doubts=[f"long enough: {human_seconds(found.seconds)}"] if short else [],
     )

@@ -44,13 +44,14 @@ def metadata_workload(ranks: int = 1, **values: Any) -> MetadataWorkload:
         of_ranks = f" and --ranks {ranks}" if ranks > 1 else ""
         raise UsageError(
             f"--shift {workload.shift} is not possible with --threads {workload.threads}{of_ranks}",
-            "a shift below the number of all threads leads to another one of them",
+            "use a shift below the number of all threads",
         )
     names = names_made(workload, ranks)
     if workload.tree_folders > _TREE_FOLDERS_MAX or names > _NAMES_MAX:
         raise UsageError(
-            f"trees of {workload.tree_folders} folders and {names} names in all are too many",
-            f"at most {_TREE_FOLDERS_MAX} and {_NAMES_MAX}: fewer --items, less --depth or --branch",
+            f"trees of {workload.tree_folders} folders and {names} names exceed the limits",
+            f"at most {_TREE_FOLDERS_MAX} and {_NAMES_MAX}: use fewer --items, or a smaller --depth or"
+            f" --branch",
         )
     return workload
 
@@ -168,7 +169,7 @@ def _check_together(figures: list[OperationFigures], threads: int) -> Iterator[C
     if judged and threads > 1:
         worst = min(judged, key=lambda operation: operation.together)
         what = worst.operation.replace("_", " ")
-        yield ended_together(f"threads end together ({what})", worst.together, "more --items for each thread")
+        yield ended_together(f"threads end together ({what})", worst.together, "use more --items per thread")
 
 
 def _check_forced(document: LoadDocument, memory_file_system: bool) -> Iterator[Check]:
@@ -178,12 +179,12 @@ def _check_forced(document: LoadDocument, memory_file_system: bool) -> Iterator[
         return
     forced = backend.sync != "none"
     yield make_check(
-        "files forced to storage",
+        "files synced to storage",
         "ok" if forced or memory_file_system else "warning",
-        "a sync of each file that is made",
+        "each created file is synced",
         "the target is memory" if memory_file_system else "one each" if forced else "none",
         "better",
-        "--sync each shows what it takes until a new file would outlast a loss of power",
+        "use --sync each to measure files that survive a loss of power",
     )
 
 
@@ -198,18 +199,18 @@ def _check_looked_up(
         return
     elsewhere = shifts_elsewhere(document, workload.threads)
     foreign = workload.shift in elsewhere
-    advice = "take the rates of stat and read for those of this machine's caches, where it has some"
+    advice = "treat the rates of stat and read as those of this machine's caches, if it has any"
     if elsewhere:
-        advice = f"--shift {elsewhere[0]}: each rank looks up what a rank on another machine made"
+        advice = f"--shift {elsewhere[0]}: each rank looks up items that a rank on another machine created"
     yield make_check(
         "looked up in storage",
         "ok" if memory_file_system or foreign else "warning",
-        "stat and read of what the machine does not know yet",
+        "stat and read of items that the machine has not cached",
         "the target is memory"
         if memory_file_system
-        else "another machine made it"
+        else "another machine created them"
         if foreign
-        else "the same machine made it, or some of it",
+        else "the same machine created some or all of them",
         "better",
         advice,
     )

@@ -188,8 +188,8 @@ def stream_workload(
     """A UsageError names the value that is not possible. A thread writes whole transfers in each segment."""
     if direct and transfer_bytes % _PAGE:
         raise UsageError(
-            f"transfers of {transfer_bytes} bytes are not possible past the page cache",
-            f"a multiple of {_PAGE}, or any size with --buffered",
+            f"transfers of {transfer_bytes} bytes are not possible with direct I/O",
+            f"use a multiple of {_PAGE}, or --buffered",
         )
     in_each_segment = max(1, transfer_bytes) * segments
     if in_each_segment > THREAD_BYTES_MAX:
@@ -217,7 +217,7 @@ def stream_workload(
 def usage(error: ValidationError | OverflowError) -> UsageError:
     """The first value that is not possible."""
     if isinstance(error, OverflowError):
-        return UsageError("--rate, --seconds or --buffer-seconds is too large", "give finite numbers")
+        return UsageError("--rate, --seconds or --buffer-seconds is not finite", "give finite numbers")
     return impossible_value(error)
 
 
@@ -233,7 +233,8 @@ def require_possible(request: FramesRequest) -> None:
     """A UsageError where there are fewer frames than ranks."""
     if request.frames < request.ranks:
         raise UsageError(
-            f"{request.frames} frames are fewer than {request.ranks} ranks", "more --frames, or fewer --ranks"
+            f"{request.frames} frames are fewer than {request.ranks} ranks",
+            "use more --frames, or fewer --ranks",
         )
 
 

@@ -78,7 +78,7 @@ def reader_of(text: str, words: Sequence[str], folder: Path) -> Second:
     if not files:
         raise UsageError(
             f"--background '{text}': there is no non-empty file in {', '.join(paths) or folder}",
-            "name files, or folders of files, that are there already",
+            "name existing files, or folders with files",
         )
     if len(files) > _FILES_MAX:
         raise UsageError(
@@ -91,7 +91,7 @@ def reader_of(text: str, words: Sequence[str], folder: Path) -> Second:
         0,
         0,
         lambda: RepeatedReads(files, reader.threads, reader.transfer),
-        f"{counted(len(files), 'file')} of {human_size(size)}, read again and again; nothing is written",
+        f"{counted(len(files), 'file')} of {human_size(size)}, read repeatedly; nothing is written",
     )
 
 

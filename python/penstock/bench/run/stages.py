@@ -1,4 +1,4 @@
-"""Measures what a verdict needs: at the detector's rate, as fast as it goes, the search, the soak.
+"""Measures what a verdict needs: at the detector's rate, unpaced, the search, the soak.
 
 Whatever ends it before its time, what was measured until then is in the verdict.
 """
@@ -25,10 +25,10 @@ from penstock.programs.beside import Repeated
 # The first look at how fast it goes: of the frames of the run at the detector's rate.
 _FULL_SPEED_SHARE = 3
 _FULL_SPEED_FRAMES_MIN = 20
-# A shorter run as fast as it goes is made again with more frames; with some to spare, since it gets faster.
+# A shorter run unpaced is made again with more frames; with some to spare, since it gets faster.
 FULL_SPEED_S = 2 * FAR_TOO_SHORT_S
 _FULL_SPEED_SPARE = 1.3
-GOES_ON = "the measurement had not ended when this was written"
+GOES_ON = "the measurement was still running when this was written"
 
 
 def late_limit_s(at_rate: FramesRequest, asked_s: float | None) -> float:
@@ -47,7 +47,7 @@ class VerdictRequest:
     late_limit_s: float
     search_s: float
     times_max: float
-    """the search tries at most so many times the detector's rate"""
+    """upper limit of the search, as a multiple of the detector's rate"""
     soak_s: float
     step_s: float = SHORT_S
     """of the search, at least"""
@@ -66,7 +66,7 @@ class VerdictRequest:
         return self.at_rate.at(self.at_rate.rate_hz, math.ceil(self.soak_s * self.at_rate.rate_hz))
 
     def search_step(self, rate_hz: float) -> FramesRequest:
-        """So long that its checks can be made."""
+        """Returns a duration that its checks require."""
         return self.at_rate.at(rate_hz, max(FRAMES_MIN, math.ceil(self.step_s * rate_hz)))
 
     @property
@@ -78,7 +78,7 @@ class VerdictRequest:
     def seconds_max(self) -> float:
         """Of all steps, where the storage keeps up with the detector. An invalid one is made again once.
 
-        The run as fast as it goes is a first look, and a longer run where that was too short.
+        The run unpaced is a preliminary check, and make the run longer where that was too short.
         """
         at_rate = self.at_rate
         full_s = self.full_speed.frames / at_rate.rate_hz + _FULL_SPEED_SPARE * FULL_SPEED_S
@@ -122,7 +122,7 @@ class FolderPlace:
 
 @dataclass(frozen=True)
 class BesidePlace:
-    """Every run is made beside a second load, which takes so many bytes where the frames go."""
+    """Every run is made with a background load, which takes so many bytes where the frames go."""
 
     place: Place
     start: Callable[[], AbstractContextManager[Repeated]]
@@ -278,7 +278,7 @@ def _rate_of(step: Step) -> float | None:
 def measure(request: VerdictRequest, place: Place, on_step: Callable[[Step, Verdict], None]) -> Verdict:
     """`on_step` hears of each step, with the verdict as far as it is known then.
 
-    A PenstockError or a KeyboardInterrupt only where nothing was measured.
+    A PenstockError or a KeyboardInterrupt only where no measurement.
     """
     course = _Course(request, place, on_step)
     problem: str | None = None

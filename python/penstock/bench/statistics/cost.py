@@ -20,7 +20,7 @@ def moved_bytes(document: LoadDocument) -> int:
 
 
 def processor_cost(document: LoadDocument) -> ProcessorCost | None:
-    """None where nothing was moved, or the kernel does not tell."""
+    """None where nothing was moved, or the kernel does not report it."""
     before, after = document.machine["before"], document.machine["after"]
     moved = moved_bytes(document)
     if not moved or not before.get("processor_seconds") or not before.get("own"):

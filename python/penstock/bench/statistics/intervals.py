@@ -36,7 +36,7 @@ def median_interval(
     holds the median whatever the distribution is (it inverts the sign test). Where even the smallest to the
     largest value is not sure enough (n < 6 at 95 %) the interval is that range all the same, and its
     `confidence` is 1 - 2 ** (1 - n): 0 for one value, 0.5 for two, 0.75 for three. A ValueError where there
-    is no value, or one is not finite.
+    has no value, or one is not finite.
     """
     sample = _finite(values)
     middle = float(numpy.median(sample))
@@ -74,7 +74,7 @@ def _ranks(count: int, confidence: float) -> tuple[int, int]:
 def _finite(values: Sequence[float] | Values) -> Values:
     sample = numpy.asarray(values, dtype=numpy.float64)
     if sample.ndim != 1 or len(sample) == 0 or not numpy.isfinite(sample).all():
-        raise ValueError(f"{len(sample)} values are no sample: at least one, and finite ones, are needed")
+        raise ValueError(f"{len(sample)} values are not a sample: at least one, and finite ones, are needed")
     return sample
 
 
@@ -126,7 +126,7 @@ def difference_in_blocks(
     Student's test of the blocks' differences: what a block shares cancels. Where both are the same storage,
     the differences are symmetric and peaked whatever the values' distribution is, and then the test errs on
     the safe side: strays cost it power, and no false alarms. `error` is what a value is uncertain by anyway
-    (it was rounded, or counted): values that agree by chance are no proof.
+    (it was rounded, or counted): values that agree by chance are not a proof.
     """
     first, second = _finite(base), _finite(other)
     if len(first) != len(second):

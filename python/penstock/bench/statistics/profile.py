@@ -108,7 +108,7 @@ KINDS = (*dict.fromkeys(name for name, _, _ in _CLASSES if name != IDLE), KERNEL
 
 
 def class_of(sampled: Sampled) -> str:
-    """What the work is for. Of programs only what they copy is told apart."""
+    """Returns the purpose of the work. For programs only copying is distinguished."""
     module = sampled.module.strip("[]").removeprefix("kernel.")
     symbol = re.split(r"[.@]", sampled.symbol)[0]
     for name, modules, symbols in _CLASSES:
@@ -135,7 +135,7 @@ def profile_of(samples: Iterable[Sampled]) -> Profile:
             symbols[sampled.symbol, sampled.module, name] += sampled.share
     all_busy = sum(classes.values())
     if all_busy <= 0:
-        raise PenstockError("perf saw no work", "a longer run gives it more to see")
+        raise PenstockError("perf saw no work", "make the run longer gives it more to see")
     return Profile(
         idle_share=idle / (idle + all_busy),
         shares={name: share / all_busy for name, share in _largest_first(classes)},
@@ -151,7 +151,7 @@ def _largest_first(shares: Mapping[_Key, float]) -> list[tuple[_Key, float]]:
 
 
 def profiled(wanted: bool, measure: Callable[[], Run], say: Callable[[str], None]) -> Run:
-    """The run, with its profile where one is wanted and can be made; else `say` is told why not."""
+    """The run, with its profile where one is wanted and can be made; otherwise `say` gets the reason."""
     if not wanted:
         return measure()
     run = None
@@ -163,7 +163,7 @@ def profiled(wanted: bool, measure: Callable[[], Run], say: Callable[[str], None
     except PenstockError as error:
         if run is None and not isinstance(error, _NoProfileError):
             raise
-        say(f"no profile: {error.message}. User, system and stolen time are told all the same.")
+        say(f"no profile: {error.message}. User, system and stolen time are reported nevertheless.")
         return run if run is not None else measure()
 
 
@@ -180,13 +180,13 @@ def _recording(data: Path) -> Iterator[Path]:
         subprocess.run([*command, "true"], capture_output=True, text=True, timeout=_ENDS_WITHIN_S, check=True)
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, process_group=0)
     except FileNotFoundError as error:
-        raise _NoProfileError("the program perf is not there (Debian: linux-perf)") from error
+        raise _NoProfileError("the program perf is not installed (Debian: linux-perf)") from error
     except subprocess.CalledProcessError as error:
         reason = next(
             (line for line in error.stderr.splitlines() if line.strip()), f"exit code {error.returncode}"
         )
         raise _NoProfileError(
-            f"perf may not be used here ({reason.strip()}); see /proc/sys/kernel/perf_event_paranoid"
+            f"perf is not permitted here ({reason.strip()}); see /proc/sys/kernel/perf_event_paranoid"
         ) from error
     except subprocess.TimeoutExpired as error:
         raise _NoProfileError("perf does not answer") from error

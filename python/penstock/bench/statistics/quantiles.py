@@ -18,7 +18,7 @@ def share_bound(hits: int, trials: int, confidence: float = 0.95) -> float:
     0 of 12 000 is below 2.5 in 10 000. It holds where trials do not hang together.
     """
     if not 0 <= hits <= trials:
-        raise ValueError(f"{hits} of {trials} is no share")
+        raise ValueError(f"{hits} of {trials} is not a share")
     if hits == trials:
         return 1.0
     # Loading it takes as long as the rest of a command: those that measure nothing do without.

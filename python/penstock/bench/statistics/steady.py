@@ -12,7 +12,7 @@ _WINDOWS = ((5, 5), (3, 5), (5, 3))
 VALUES_MIN = 4 * BATCHES
 # A run is one of many, and what is watched is one of several: one false alarm in a hundred each.
 _ALPHA = 0.01
-# Less is no reason to doubt a figure.
+# Less does not make a metric doubtful.
 CHANGE_MIN = 0.1
 
 
@@ -49,7 +49,7 @@ def movement_of_batches(batches: Values) -> Movement:
     together: where a batch is long beside the time over which it does, batches are nearly independent and
     Welch's test holds. Three pairs of windows, corrected after Bonferroni, find what happens early, half-way
     and late. Checked by simulation for a correlation of up to 0.9 from one of 300 values to the next. Where
-    the memory is as long as a batch, it calls too many series moving: they are too short to tell.
+    the memory is as long as a batch, it calls too many series moving: they are too short to decide.
     """
     found = [_between(batches[:first], batches[-last:]) for first, last in _WINDOWS]
     surest = min(found, key=lambda each: each.probable)

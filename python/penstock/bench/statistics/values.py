@@ -134,7 +134,7 @@ def _carried(frames: FrameFigures) -> Value:
 
 
 def _share(frames: FrameFigures, hits: int) -> Value:
-    """One hit and one miss more than were seen: none of 100 is no certainty."""
+    """One hit and one miss more than were seen: 0 of 100 is not a certainty."""
     due = max(1, frames.due)
     share = (hits + 1) / (due + 2)
     return Value(hits / due, "share", "lower", math.sqrt(share * (1 - share) / due))

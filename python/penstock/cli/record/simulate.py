@@ -20,6 +20,7 @@ from penstock.model.errors import UsageError
 from penstock.model.events import Event
 from penstock.model.faults import faults_plan
 from penstock.model.plans import DetectorPlan, FilesTarget
+from penstock.model.problems import reason_of
 from penstock.programs.simulate import (
     Simulation,
     check_encoding,
@@ -230,7 +231,7 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise UsageError(
-            f"--to files:{folder}: cannot create the folder: {error.strerror}",
+            f"--to files:{folder}: cannot create the folder: {reason_of(error)}",
             "choose another one, or create it",
         ) from error
 

@@ -13,7 +13,7 @@ import h5py
 import numpy
 
 from penstock import __version__
-from penstock.files.aside import aside, run_aside, tell
+from penstock.files.aside import aside, notify, run_aside
 from penstock.files.export.frames import Progress, copy_part, mark_fill
 from penstock.files.export.plan import DETECTOR, Export, explained
 from penstock.files.hdf5 import attribute_of, for_mapping, item_at, lies_elsewhere, open_for_reading, value_of
@@ -52,13 +52,13 @@ def write_export(export: Export, overwrite: bool, progress: Progress) -> None:
 
 
 def _write_new(export: Export, new: dict[Path, Path]) -> None:
-    """The files under their names until they are whole; tells how many frames are copied."""
+    """Writes the files under temporary names until they are complete; reports the number of copied frames."""
     folder = Path(export.master).parent
     try:
         with explained(Path(export.source)):
             if export.copies:
                 for part in export.parts:
-                    copy_part(export, part, new[folder / part.file], tell)
+                    copy_part(export, part, new[folder / part.file], notify)
             _write_master(export, new[Path(export.master)])
     except OSError as error:
         raise _not_written(error) from error
@@ -73,7 +73,7 @@ def _require_free(path: Path, overwrite: bool) -> None:
         return
     if not overwrite:
         raise UsageError(
-            f"{path} is there already", "give --overwrite to replace an export, or another --output"
+            f"{path} exists already", "give --overwrite to replace an export, or another --output"
         )
     try:
         is_export = _is_export(path)
@@ -81,7 +81,7 @@ def _require_free(path: Path, overwrite: bool) -> None:
         is_export = False
     if not is_export:
         raise UsageError(
-            f"{path} is no export, and is not replaced", "name another --output, or move the file away"
+            f"{path} is not an export and is not replaced", "name another --output, or move the file away"
         )
 
 
@@ -98,7 +98,7 @@ def _name(new: Path, path: Path, overwrite: bool) -> None:
     try:
         give_name(new, path)
     except FileExistsError as error:
-        raise UsageError(f"{path} is there already", "another command has just written it") from error
+        raise UsageError(f"{path} exists already", "another command has just written it") from error
 
 
 def _write_master(export: Export, path: Path) -> None:
@@ -215,11 +215,11 @@ def _add_specific(export: Export, detector: h5py.Group) -> None:
     _put(specific, "y_pixels_in_detector", numpy.uint32(export.rows))
     shape = (export.rows, export.columns)
     mask = item_at(detector, "pixel_mask")
-    told = isinstance(mask, h5py.Dataset) and mask.shape == shape and mask.dtype.kind in "ui"
-    if told and mask.dtype == numpy.uint32 and mask.chunks is None:
+    reported = isinstance(mask, h5py.Dataset) and mask.shape == shape and mask.dtype.kind in "ui"
+    if reported and mask.dtype == numpy.uint32 and mask.chunks is None:
         _put(specific, "pixel_mask", mask)
         return
-    values = mask[...].astype(numpy.uint32) if told else numpy.zeros(shape, numpy.uint32)
+    values = mask[...].astype(numpy.uint32) if reported else numpy.zeros(shape, numpy.uint32)
     _put(specific, "pixel_mask", values)
 
 

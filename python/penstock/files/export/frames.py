@@ -77,6 +77,5 @@ def _copy_frame(frames: h5py.Dataset, at: int, copy: h5py.Dataset, to: int, as_i
     except OSError as error:
         raise PenstockError(
             f"frame {at} of {frames.name} cannot be read: {error}",
-            "`penstock check` tells what is wrong with it; a filter that is no part of hdf5plugin is looked"
-            " for in HDF5_PLUGIN_PATH",
+            "run `penstock check` on it; filters that hdf5plugin lacks are searched in HDF5_PLUGIN_PATH",
         ) from error

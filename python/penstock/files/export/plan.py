@@ -34,8 +34,8 @@ from penstock.model.errors import PenstockError, UsageError
 
 Reader = Literal["xds", "eiger"]
 _NEEDS_SIZE: dict[Reader, str] = {
-    "xds": "without which durin opens nothing",
-    "eiger": "without which programs for Eiger files cannot tell angles",
+    "xds": "which durin requires",
+    "eiger": "which programs for EIGER files require for angles",
 }
 FRAMES_A_FILE = 1000
 DETECTOR = "/entry/instrument/detector"
@@ -44,7 +44,7 @@ BITSHUFFLE = 32008
 _TYPES = ("uint8", "uint16", "uint32", "int8", "int16", "int32")
 _PARTS_MAX = 999_999  # names have six digits
 _INDEXED_BY_NEGGIA = 4  # chunks of a dataset that may grow, by neggia 1.2.0
-_COPY = "--copy writes the frames once more, as these readers need them"
+_COPY = "use --copy, which writes the frames as these readers require"
 _WAIT = "wait for the end of the series; if its recorder was killed, `penstock recover` completes it"
 _MASTER = "_master.h5"
 
@@ -101,8 +101,8 @@ def plan_export(
     """
     if single and reader != "eiger":
         raise UsageError(
-            "--single-dataset: durin and neggia find frames in data_000001, …",
-            "use it with --for eiger; a master of --for xds has all frames in /entry/data/images",
+            "--single-dataset: durin and neggia require frames in data_000001, …",
+            "use it with --for eiger; a master file of --for xds has all frames in /entry/data/images",
         )
     master = output or path.with_name(f"{path.stem}_master.h5")
     if reader == "xds" and not master.name.endswith(_MASTER):
@@ -111,7 +111,7 @@ def plan_export(
             f"--output {master.with_name(master.name.removesuffix('.h5') + _MASTER)}",
         )
     if not master.parent.is_dir():
-        raise UsageError(f"{master.parent} is no folder", "make it first, or name another one")
+        raise UsageError(f"{master.parent} is not a folder", "create it, or name another one")
     with open_for_reading(path) as file, explained(path):
         frames = _frames_of(file, path, reader)
         recorded = _recorded_files(file, path, frames)
@@ -145,7 +145,7 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except (RuntimeError, KeyError, ValueError) as error:
         raise PenstockError(
-            f"{path} is damaged, or not as Penstock writes files: {error}", "`penstock check` tells more"
+            f"{path} is corrupt, or not a file of Penstock: {error}", "run `penstock check` on it"
         ) from error
 
 
@@ -155,25 +155,27 @@ def _frames_of(file: h5py.File, path: Path, reader: Reader) -> h5py.Dataset:
     if exported is not None:
         raise UsageError(f"{path} is an export", f"name the recorded file: {exported}")
     if is_member(file):
-        raise UsageError(f"{path} holds a part of a series", "name the file that shows the whole series")
+        raise UsageError(
+            f"{path} holds a part of a series", "name the file that presents the complete series"
+        )
     if isinstance(item_at(file, KEPT), h5py.Group):
         _require_end(file, path)  # before its frames: of a series that has just begun none is seen yet
     frames = main_dataset(file)
     if frames is None or frames.ndim < 3 or frames.size == 0:
-        raise PenstockError(f"{path} has no frames to export", "`penstock info` tells what is in it")
+        raise PenstockError(f"{path} has no frames to export", "`penstock info` shows its contents")
     if value_of(file, "/entry/definition") != "NXmx" or not isinstance(item_at(file, DETECTOR), h5py.Group):
         raise _not_nxmx(file, path)
     _require_end(file, path)
     if frames.dtype.name not in _TYPES:
         raise PenstockError(
-            f"{frames.name} is of {frames.dtype.name}; readers for XDS and Eiger files take whole numbers"
-            " of up to 32 bits only",
+            f"{frames.name} is of {frames.dtype.name}; readers for XDS and EIGER files support only"
+            f" integers of at most 32 bits",
             "use a reader of NXmx: DIALS, silx, fabio, h5py",
         )
     if not may_be_read(frames):
         raise PenstockError(
-            f"{frames.name} shows what lies in files that are not opened: pipes, or files without a form",
-            "`penstock check` names them",
+            f"{frames.name} presents data of files that are not opened: pipes, or raw files",
+            "`penstock check` lists them",
         )
     for name in ("x_pixel_size", "y_pixel_size"):
         if value_of(file, f"{DETECTOR}/{name}") is None:
@@ -198,7 +200,7 @@ def _not_nxmx(file: h5py.File, path: Path) -> PenstockError:
 def _require_end(file: h5py.File, path: Path) -> None:
     place = end_time_place(file)
     if value_of(file, place) is None:
-        raise PenstockError(f"{path} is not finished: {place} is absent", _WAIT)
+        raise PenstockError(f"{path} is not complete: {place} is missing", _WAIT)
     _require_closed(file, path)
 
 
@@ -231,7 +233,8 @@ def _copied(master: Path, frames: int, frames_a_file: int) -> list[Part]:
     firsts = range(0, frames, frames_a_file)
     if len(firsts) > _PARTS_MAX:
         raise UsageError(
-            f"{frames} frames, {frames_a_file} a file, are {len(firsts)} files", "give more --frames-per-file"
+            f"{frames} frames, {frames_a_file} per file, are {len(firsts)} files",
+            "give more --frames-per-file",
         )
     return [
         Part(
@@ -249,8 +252,7 @@ def _linked(frames: h5py.Dataset, path: Path, folder: Path) -> list[Part]:
     """The datasets that hold the frames one behind the other, each of them checked."""
     if frames.ndim != 3:
         raise _not_so(
-            f"{frames.name} has {frames.ndim} dimensions, as a scan or frames of three dimensions have; durin"
-            " and neggia take frame, row, column"
+            f"{frames.name} has {frames.ndim} dimensions; durin and neggia require frame, row, column"
         )
     parts: list[Part] = []
     for file, dataset, first, count in _stretches(frames, path):
@@ -259,19 +261,18 @@ def _linked(frames: h5py.Dataset, path: Path, folder: Path) -> list[Part]:
             held = item_at(holder, dataset)
             if not isinstance(held, h5py.Dataset):
                 raise PenstockError(
-                    f"{file} has no {dataset}, where frames are said to lie", "`penstock check` it"
+                    f"{file} has no {dataset}, which should have frames", "`penstock check` it"
                 )
             if held.is_virtual or held.shape != (count, *frames.shape[1:]):
-                raise _not_so(
-                    f"{file}: {dataset} has other frames than the {count} of the series, or none of its own"
-                )
+                raise _not_so(f"{file}: {dataset} does not have the {count} frames of the series")
             _require_readable(held, file)
         name = f"data_{len(parts) + 1:06d}"
         relative = os.path.relpath(file.resolve(), folder.resolve())
         parts.append(Part(name=name, file=relative, dataset=dataset, first_frame=first, frames=count))
     if len({part.frames for part in parts[:-1]}) > 1 or parts[-1].frames > parts[0].frames:
         raise _not_so(
-            "the files with the frames have different numbers of them; neggia takes all but the last alike"
+            "the files have different numbers of frames; neggia requires equal numbers in all but the last"
+            " file"
         )
     return parts
 
@@ -282,7 +283,7 @@ def _stretches(frames: h5py.Dataset, path: Path) -> Iterator[tuple[Path, str, in
         yield path, frames.name, 0, frames.shape[0]
         return
     if stored_frames(frames) != frames:
-        raise _not_so(f"the frames of {frames.name} are put together from elements, with gaps between them")
+        raise _not_so(f"the frames of {frames.name} are assembled from elements, with gaps between them")
     at = 0
     sources = sorted(frames.virtual_sources(), key=lambda source: source.vspace.get_select_bounds()[0])
     if len(sources) > _PARTS_MAX:
@@ -303,8 +304,8 @@ def _stretches(frames: h5py.Dataset, path: Path) -> Iterator[tuple[Path, str, in
             or source.vspace.get_select_npoints() != count * math.prod(frames.shape[1:])
         ):
             raise _not_so(
-                f"the frames of {frames.name} are not one behind the other in its member files, as where"
-                " several ranks wrote them"
+                f"the frames of {frames.name} are not consecutive in its source files, because several ranks"
+                f" wrote them"
             )
         name = from_mapping(source.file_name)
         yield (
@@ -315,7 +316,7 @@ def _stretches(frames: h5py.Dataset, path: Path) -> Iterator[tuple[Path, str, in
         )
         at += count
     if at != frames.shape[0]:
-        raise _not_so(f"the member files of {frames.name} hold {at} of its {frames.shape[0]} frames")
+        raise _not_so(f"the source files of {frames.name} hold {at} of its {frames.shape[0]} frames")
 
 
 def _require_readable(held: h5py.Dataset, file: Path) -> None:
@@ -323,12 +324,12 @@ def _require_readable(held: h5py.Dataset, file: Path) -> None:
     where = f"{file}: {held.name}"
     if held.chunks is None:
         raise _not_so(
-            f"{where} has no chunks, without which neggia stops", "or take the file as Penstock recorded it"
+            f"{where} has no chunks, which neggia requires", "or use the file as Penstock recorded it"
         )
     if held.chunks != (1, *held.shape[1:]):
         raise _not_so(
-            f"{where} has chunks of {held.chunks}; durin and neggia take one whole frame a chunk",
-            "or record with one whole frame a chunk",
+            f"{where} has chunks of {held.chunks}; durin and neggia require one frame per chunk",
+            "or record with one frame per chunk",
         )
     properties = held.id.get_create_plist()
     filters = [properties.get_filter(number) for number in range(properties.get_nfilters())]
@@ -345,7 +346,8 @@ def _require_readable(held: h5py.Dataset, file: Path) -> None:
             for number, _, values, _ in filters
         )
         raise _not_so(
-            f"{where} is encoded by {names}; durin and neggia take bitshuffle with LZ4 of 5 parameters",
+            f"{where} is compressed by {names}; durin and neggia require bitshuffle with LZ4 and 5"
+            f" parameters",
             "or record with `codec.encoding: bslz4`",
         )
 
@@ -376,18 +378,19 @@ def _refuse_recorded(export: Export, recorded: list[Path]) -> None:
 def _notes(export: Export) -> Iterator[str]:
     if export.left_out:
         yield (
-            f"{', '.join(export.left_out)}: left out, these readers know one image a frame; {export.source}"
+            f"{', '.join(export.left_out)}: left out, because these readers support one image per frame;"
+            f" {export.source}"
             " has all channels"
         )
     if not export.copies and max(part.frames for part in export.parts) > _INDEXED_BY_NEGGIA:
         yield (
-            f"neggia reads the first {_INDEXED_BY_NEGGIA} frames of each recorded file only (it does not know"
-            " the rest of an index that can grow): use durin, or --copy"
+            f"neggia reads the first {_INDEXED_BY_NEGGIA} frames of each recorded file only (a limit of its"
+            f" index reader): use durin, or --copy"
         )
     if export.missing and not export.copies:
         yield (
-            f"{export.missing} frames are missing; XDS plug-ins fail at these: leave them out with"
-            " EXCLUDE_DATA_RANGE, or --copy, which writes them with the fill value"
+            f"{export.missing} frames are missing; XDS plug-ins fail on them: exclude them with"
+            f" EXCLUDE_DATA_RANGE, or use --copy, which writes the fill value"
         )
     if not export.copies:
-        yield "the recorded file stays where it is, seen from the master: move them together"
+        yield "the master file links to the recorded file by a relative path: move both together"

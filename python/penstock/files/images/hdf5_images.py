@@ -33,7 +33,7 @@ _NAMED_MAX = 8  # candidates in an error
 _BLOCK_BYTES = 64 << 20
 _FRAME_BYTES_MAX = 4 << 30
 _LOOKED_FOR = (
-    "looked for are /entry/data/data, /entry/data/data_000001, … (EIGER), /entry/instrument/detector/data"
+    "it looks for /entry/data/data, /entry/data/data_000001, … (EIGER), /entry/instrument/detector/data"
     " (areaDetector), /entry_0000/measurement/data and /entry_0000/instrument/*/data (LIMA), "
     "1.1/measurement/* (bliss), and one dataset of two or three dimensions anywhere"
 )
@@ -85,7 +85,7 @@ def _opened(name: Path) -> Iterator[list[h5py.Dataset]]:
                 _require_sources(dataset, path)
         except (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError) as error:
             raise PenstockError(
-                f"{path} is damaged: its HDF5 structures do not hold together", "copy it again, or remove it"
+                f"{path} is corrupt: its HDF5 structures are inconsistent", "copy it again, or remove it"
             ) from error
         yield datasets
 
@@ -177,7 +177,9 @@ def _only_one(file: h5py.File, path: Path) -> list[h5py.Dataset]:
     stacks = [item for item in items if item.ndim >= 3]
     only = _only(stacks or items, path)
     if only is None:
-        raise PenstockError(f"{path} has no images that are known", f"{_LOOKED_FOR}; or name it: FILE::/PATH")
+        raise PenstockError(
+            f"{path} has no images in a known location", f"{_LOOKED_FOR}; or name it: FILE::/PATH"
+        )
     return [only]
 
 
@@ -189,7 +191,7 @@ def _only(items: list[Any], path: Path) -> Any:
     named = ", ".join(item.name for item in found[:_NAMED_MAX])
     more = ", …" if len(found) > _NAMED_MAX else ""
     raise PenstockError(
-        f"{path} has {len(found)} datasets that may be the images: {named}{more}",
+        f"{path} has {len(found)} datasets that may hold the images: {named}{more}",
         f"name one of them: {path}{WITHIN}{found[0].name}",
     )
 
@@ -200,14 +202,14 @@ def _named(file: h5py.File, path: Path, within: str) -> h5py.Dataset:
     item = _behind(holder, name, path) if isinstance(holder, h5py.Group) and name in holder else None
     if not _is_images(item):
         raise UsageError(
-            f"{path}: there are no images at {within}",
+            f"{path}: no images at {within}",
             "name a dataset of numbers with two dimensions or more",
         )
     return item
 
 
 def _behind(group: h5py.Group, name: str, path: Path) -> Any:
-    """What is there; a PenstockError where a link leads to another file, and that is not there."""
+    """Returns the target; raises a PenstockError if a link leads to another file that does not exist."""
     item = item_at(group, name)
     link = group.get(name, getlink=True)
     if item is not None or not isinstance(link, h5py.ExternalLink):
@@ -217,14 +219,15 @@ def _behind(group: h5py.Group, name: str, path: Path) -> Any:
     if target is None:
         raise _missing(where, link.filename, why)
     raise PenstockError(
-        f"{where} leads to {link.path} of {target}, and that cannot be read",
-        f"is {target} complete? Copy it again",
+        f"{where} leads to {link.path} of {target}, which cannot be read",
+        f"{target} may be incomplete: copy it again",
     )
 
 
 def _missing(where: str, name: str, why: str) -> PenstockError:
     return PenstockError(
-        f"{where} lies in {name}, which {why}", "put it where its name says, beside the file that names it"
+        f"{where} is in {name}, which {why}",
+        "put it at the path in its name, next to the file that links to it",
     )
 
 
@@ -240,9 +243,8 @@ def _require_sources(dataset: h5py.Dataset, path: Path) -> None:
                 raise _missing(f"{dataset.name} of {path}", from_mapping(name), why)
     if not may_be_read(dataset):
         raise PenstockError(
-            f"{dataset.name} of {path} shows what lies in files that are not opened: pipes, or files without"
-            " a form",
-            "copy the images into a file of their own",
+            f"{dataset.name} of {path} presents data of files that are not opened: pipes, or raw files",
+            "copy the images into a separate file",
         )
 
 
@@ -250,7 +252,8 @@ def _frames_of(dataset: h5py.Dataset, path: Path) -> Iterator[_Array]:
     frame_bytes = math.prod(dataset.shape[-2:]) * dataset.dtype.itemsize
     if frame_bytes > _FRAME_BYTES_MAX:
         raise PenstockError(
-            f"{dataset.name} of {path} has images of {frame_bytes} bytes, more than {_FRAME_BYTES_MAX}",
+            f"{dataset.name} of {path} has images of {frame_bytes} bytes, which exceeds the maximum of"
+            f" {_FRAME_BYTES_MAX}",
             "name another dataset: FILE::/PATH",
         )
     in_a_chunk = dataset.chunks[0] if dataset.ndim == 3 and dataset.chunks else 1
@@ -264,10 +267,9 @@ def _frames_of(dataset: h5py.Dataset, path: Path) -> Iterator[_Array]:
                 block = dataset[numpy.unravel_index(first, dataset.shape[:-2])][None]
         except (OSError, RuntimeError, ValueError, KeyError) as error:
             filters = ", ".join(filters_of(dataset))
-            encoded = f", or its filter ({filters}) is not there" if filters else ""
+            encoded = f", or its filter ({filters}) is not installed" if filters else ""
             raise PenstockError(
-                f"image {first} in {dataset.name} of {path} cannot be read: its bytes are damaged{encoded}",
-                "copy the file again; filters that are no part of hdf5plugin are looked for in"
-                " HDF5_PLUGIN_PATH",
+                f"image {first} in {dataset.name} of {path} cannot be read: its data is corrupt{encoded}",
+                "copy the file again; filters that hdf5plugin lacks are searched in HDF5_PLUGIN_PATH",
             ) from error
         yield from block

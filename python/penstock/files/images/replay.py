@@ -17,7 +17,7 @@ import numpy
 import numpy.typing
 from numpy.lib.format import open_memmap
 
-from penstock.files.aside import run_aside, show_life, tell
+from penstock.files.aside import notify, run_aside, show_life
 from penstock.files.images import hdf5_images, tiff_images
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.plans import ElementType
@@ -64,11 +64,11 @@ def image_files(paths: list[Path]) -> list[Path]:
         elif hdf5_images.split_name(path)[0].is_file():
             found.append(path)
         else:
-            raise UsageError(f"{path} is not there", "name image files, or a folder with images")
+            raise UsageError(f"{path} does not exist", "name image files, or a folder with images")
     if not found:
         raise UsageError(
             f"no images in {', '.join(map(str, paths))}",
-            f"known are files that end with {', '.join(SUFFIXES)}",
+            f"supported are files that end with {', '.join(SUFFIXES)}",
         )
     return found
 
@@ -87,7 +87,7 @@ def _once(paths: list[Path]) -> list[Path]:
 def replay_file(paths: list[Path], memory_bytes: int, frames_max: int, on_image: OnImage) -> Iterator[Replay]:
     """Reads at most `frames_max` images, in at most `memory_bytes`; the array file lives inside the block.
 
-    All images have the shape and type of the first. `on_image` is told how many are read, and of how many.
+    All images have the shape and type of the first. `on_image` gets the images read and their total.
     """
     named = image_files(paths)
     with tempfile.TemporaryDirectory(prefix="penstock-replay-") as folder:
@@ -98,7 +98,7 @@ def replay_file(paths: list[Path], memory_bytes: int, frames_max: int, on_image:
 
 
 def _read(paths: list[Path], target: Path, memory_bytes: int, frames_max: int) -> Replay:
-    """Writes the array file; tells after each image how many are read, and of how many."""
+    """Writes the array file; reports the number of images read and their total after each image."""
     files = _once(paths)
     first = next(_images(files[:1]), None)
     if first is None:
@@ -118,10 +118,10 @@ def _read(paths: list[Path], target: Path, memory_bytes: int, frames_max: int) -
         if image.shape != first.shape or image.dtype != first.dtype:
             raise PenstockError(
                 f"image {number} is {_shape_of(image)}, not {_shape_of(first)} as the first",
-                "replay images of one shape and type at a time, that of the first",
+                "replay images of one shape and type, that of the first",
             )
         frames[number] = image
-        tell(number + 1, count)
+        notify(number + 1, count)
     rows, columns = first.shape
     return Replay(target, count, rows, columns, first.dtype.name)
 
@@ -166,12 +166,12 @@ def _load_npy(path: Path) -> _Array:
         array: _Array = numpy.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # a damaged header is parsed as Python is, and fails as that does
         raise PenstockError(
-            f"{path} is no array of numbers in numpy's format, or damaged", "save it with numpy.save"
+            f"{path} is not a numpy array of numbers, or it is corrupt", "save it with numpy.save"
         ) from error
     if array.ndim not in (2, 3) or array.size == 0:
         raise PenstockError(
             f"{path} has the shape {array.shape}",
-            "an array of images is rows x columns or frames x rows x columns",
+            "an array of images has the shape rows x columns or frames x rows x columns",
         )
     return array
 
@@ -189,11 +189,12 @@ def _require_binary_section(path: Path) -> None:
         with opener(path) as file:
             head: bytes = file.read(_CBF_HEAD_BYTES)
     except (OSError, EOFError, zlib.error) as error:
-        raise PenstockError(f"{path} cannot be read, or is damaged", "copy it again, or remove it") from error
+        raise PenstockError(f"{path} cannot be read, or is corrupt", "copy it again, or remove it") from error
     section = head.find(b"--CIF-BINARY-FORMAT-SECTION--")
     if section < 0 or b"\x0c\x1a\x04\xd5" not in head[section:]:
         raise PenstockError(
-            f"{path} is no CBF, or damaged: its header is incomplete", "copy it again, or remove it"
+            f"{path} is not a CBF file, or it is corrupt: its header is incomplete",
+            "copy it again, or remove it",
         )
 
 
@@ -203,7 +204,7 @@ def _open(path: Path) -> Iterator[fabio.fabioimage.FabioImage]:
         image = fabio.open(str(path))
     except Exception as error:  # fabio raises whatever its many format readers raise
         raise PenstockError(
-            f"{path} is no image in a format that is known, or damaged",
+            f"{path} is not an image in a supported format, or it is corrupt",
             "copy it again, remove it, or name the files one by one",
         ) from error
     try:
@@ -236,7 +237,7 @@ def _images_of(path: Path) -> Iterator[_Array]:
                 pixels = _frame(path, series, number)
                 if complaints.any:
                     raise PenstockError(
-                        f"image {number} of {path} is damaged: its checksum or length is wrong",
+                        f"image {number} of {path} is corrupt: its checksum or length is wrong",
                         "copy the file again, or remove it",
                     )
                 yield pixels
@@ -268,7 +269,7 @@ def _frame(path: Path, series: fabio.fabioimage.FabioImage, number: int) -> _Arr
         data: _Array | None = series.data if series.nframes == 1 else series.getframe(number).data
     except Exception as error:  # as above
         raise PenstockError(
-            f"image {number} of {path} cannot be read: the file is damaged or cut off",
+            f"image {number} of {path} cannot be read: the file is corrupt or truncated",
             "copy it again, or remove it",
         ) from error
     if data is None:

@@ -54,18 +54,18 @@ def _frame(path: Path, file: tifffile.TiffFile, series_number: int, index: int) 
 
 
 def _by_fabio(path: Path, file: tifffile.TiffFile, error: Exception) -> _Array:
-    """The only image, in a compression that is no part of tifffile. Of a stack fabio would give one image."""
+    """Returns the only image, in a compression that tifffile lacks. fabio reads one image of a stack."""
     if "imagecodecs" not in str(error):
-        raise PenstockError(f"{path} is damaged or cut off", "copy it again, or remove it") from error
+        raise PenstockError(f"{path} is corrupt or truncated", "copy it again, or remove it") from error
     page: Any = file.pages.first
     pixels: _Array | None = None
     if len(file.pages) == 1:
-        with contextlib.suppress(Exception), fabio.open(str(path)) as image:  # the error below tells
+        with contextlib.suppress(Exception), fabio.open(str(path)) as image:  # the error below reports it
             pixels = image.data
     if pixels is None or pixels.dtype != page.dtype.newbyteorder("=") or pixels.shape != page.shape:
         compression = page.compression.name
         raise PenstockError(
-            f"{path} has {len(file.pages)} images in TIFF compression {compression}, which is not read",
+            f"{path} has {len(file.pages)} images in TIFF compression {compression}, which is not supported",
             "save them uncompressed, or with the compression deflate (ZIP)",
         ) from error
     return pixels
@@ -85,7 +85,7 @@ def _opened(path: Path) -> Iterator[tifffile.TiffFile]:
             _ = file.series  # all that its headers say
         except Exception as error:  # tifffile raises whatever a damaged header leads to
             raise PenstockError(
-                f"{path} is not a TIFF file, or it is damaged",
+                f"{path} is not a TIFF file, or it is corrupt",
                 "copy it again, remove it, or name the files one by one",
             ) from error
         yield file
@@ -94,7 +94,7 @@ def _opened(path: Path) -> Iterator[tifffile.TiffFile]:
 def _frames(series: tifffile.TiffPageSeries, path: Path) -> int:
     if series.ndim < 2 or series.axes[-2:] != "YX" or series.size == 0:
         raise PenstockError(
-            f"{path} has images of the shape {series.shape} ({series.axes}); one value a pixel is taken",
+            f"{path} has images of the shape {series.shape} ({series.axes}); one value per pixel is required",
             "remove the file, or save each colour as an image",
         )
     return math.prod(series.shape[:-2])

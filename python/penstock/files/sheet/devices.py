@@ -109,7 +109,7 @@ def _special(system: System, device: BlockDevice, facts: Facts) -> None:
     facts.add("md chunk", system.read(f"{folder}/md/chunk_size"), lambda text: _scaled(text, 1), "B")
     if system.is_there(f"{folder}/md/stripe_cache_size"):
         facts.add(
-            "md stripe cache, pages a device", system.read(f"{folder}/md/stripe_cache_size"), parse_number
+            "md stripe cache, pages per device", system.read(f"{folder}/md/stripe_cache_size"), parse_number
         )
 
 
@@ -129,8 +129,8 @@ def _queue(system: System, device: BlockDevice, facts: Facts) -> None:
     for name, file in (
         ("logical block", "logical_block_size"),
         ("physical block", "physical_block_size"),
-        ("smallest good write", "minimum_io_size"),
-        ("best write", "optimal_io_size"),  # 0 where the device tells none
+        ("minimum efficient write", "minimum_io_size"),
+        ("best write", "optimal_io_size"),  # 0 if the device reports none
     ):
         facts.add(name, system.read(f"{queue}/{file}"), lambda text: _scaled(text, 1) or None, "B")
 
@@ -147,7 +147,7 @@ def _drive(system: System, device: BlockDevice, facts: Facts) -> None:
     if system.is_there(f"{hardware}/model"):
         facts.add("model", system.read(f"{hardware}/model"))
     else:  # a drive of a virtual machine has a vendor's number in the place of a model
-        facts.unknown("model", f"{hardware}/model", "the drive tells none, as those of virtual machines")
+        facts.unknown("model", f"{hardware}/model", "the drive reports none, as in virtual machines")
     if system.is_there(f"{hardware}/firmware_rev"):
         facts.add("firmware", system.read(f"{hardware}/firmware_rev"))
     elif system.is_there(f"{hardware}/rev"):
@@ -169,7 +169,7 @@ def numa_node(system: System, hardware: str) -> Seen:
         seen = system.read(f"{place}/numa_node")
         if seen.text is not None:
             return seen
-    return Seen(None, f"{hardware}/numa_node", "no device above says one")
+    return Seen(None, f"{hardware}/numa_node", "no device above reports one")
 
 
 def parse_node(text: str) -> int | None:

@@ -45,7 +45,7 @@ def file_system_group(system: System, target: Target) -> FactGroup:
         if target.facts.stripe_count:
             facts.know("stripes in a row", target.facts.stripe_count, target.facts.found_by)
     else:
-        facts.unknown("stripe", target.facts.found_by, "none is told")
+        facts.unknown("stripe", target.facts.found_by, "not reported")
     _room(target.folder, facts)
     _quota(target, facts)
     return facts.group()
@@ -108,7 +108,9 @@ def _version(system: System, target: Target, facts: Facts) -> None:
     if kind in asked:
         facts.add("version", asked[kind](), _first_line)
     elif kind.startswith("fuse"):
-        facts.unknown("version", "/proc/self/mountinfo", "a file system in user space tells the kernel none")
+        facts.unknown(
+            "version", "/proc/self/mountinfo", "a file system in user space reports none to the kernel"
+        )
     else:
         release = system.text("/proc/sys/kernel/osrelease")
         facts.know("version", f"that of the kernel, {release}", "/proc/sys/kernel/osrelease")
@@ -122,15 +124,15 @@ def device_numbers(system: System, target: Target) -> tuple[list[str], str]:
     """The block devices (major:minor) that the file system itself names; or none, and why."""
     mount = target.mount
     if mount is None:
-        return [], "the kernel names no mount for this folder"
+        return [], "the kernel reports no mount for this folder"
     if mount.kind == "btrfs":
         return _btrfs_devices(system, mount)
     if not mount.device.startswith("0:"):
         return [mount.device], ""
     reasons = dict.fromkeys(NETWORK_KINDS, f"the devices of {mount.kind} are its servers'")
     reasons |= dict.fromkeys(_MEMORY_KINDS, f"{mount.kind} is in memory")
-    reasons["zfs"] = "zfs names no devices to the kernel: see `zpool status`"
-    return [], reasons.get(mount.kind, f"{mount.kind} has no block device of its own")
+    reasons["zfs"] = "zfs reports no devices to the kernel: see `zpool status`"
+    return [], reasons.get(mount.kind, f"{mount.kind} has no block device")
 
 
 def _btrfs_devices(system: System, mount: Mount) -> tuple[list[str], str]:
@@ -141,7 +143,7 @@ def _btrfs_devices(system: System, mount: Mount) -> tuple[list[str], str]:
         numbers = [system.text(f"{folder}/{name}/dev") for name in names]
         if number in numbers:
             return numbers, ""
-    return ([number], "") if number else ([], f"{mount.source} is no block device")
+    return ([number], "") if number else ([], f"{mount.source} is not a block device")
 
 
 def _number_of(path: str) -> str:

@@ -41,8 +41,8 @@ def _file_system(sheet: DataSheet) -> Iterator[Hint]:
     if "ro" in _text(group, "mount options").split(","):
         yield Hint(
             what="it is mounted read-only",
-            why="nothing can be recorded here",
-            remedy="mount it with rw; after errors look into the kernel's log first",
+            why="recording is not possible here",
+            remedy="mount it with rw; after errors check the kernel's log first",
         )
     for free, total, share, what in (
         ("free", "size", _FULL_SHARE, "full"),
@@ -52,20 +52,20 @@ def _file_system(sheet: DataSheet) -> Iterator[Hint]:
         if whole and left is not None and left / whole < 1 - share:
             yield Hint(
                 what=f"it is nearly {what}: {100 * left / whole:.1f} % are left",
-                why="file systems look longer for free places and break files up when they fill",
-                remedy="free some, or plan with `penstock plan --fill`",
+                why="nearly full file systems search longer for free space and fragment files",
+                remedy="free some space, or plan with `penstock plan --fill`",
             )
     wsize = _number(details, "largest write")
     if wsize is not None and wsize < _NFS_WRITE_BYTES:
         yield Hint(
             what=f"NFS writes at most {human_size(int(wsize))} at once",
-            why="each is a call to the server, and the largest that most servers take is 1 MiB",
+            why="each write is a call to the server; most servers accept up to 1 MiB",
             remedy="mount with wsize=1048576 and rsize=1048576, if the server allows that",
         )
     if _text(details, "soft") or (details is not None and details.value("soft") is True):
         yield Hint(
             what="NFS is mounted soft",
-            why="a server that does not answer for a while makes writes fail, and frames are lost",
+            why="if the server does not answer for a while, writes fail and frames are lost",
             remedy="mount with hard",
         )
 
@@ -75,36 +75,36 @@ def _device(group: FactGroup) -> Iterator[Hint]:
     action = _text(group, "md sync action")
     if action not in ("", "idle", "frozen"):
         yield Hint(
-            what=f"{name} is busy with itself ({action})",
+            what=f"{name} is resyncing ({action})",
             why="a rebuild or a check takes bandwidth from everything else",
-            remedy=f"wait for its end (/proc/mdstat), or bound it with /sys/block/{name}/md/sync_speed_max",
+            remedy=f"wait until it ends (/proc/mdstat), or limit it with /sys/block/{name}/md/sync_speed_max",
         )
     if _number(group, "md missing devices"):
         yield Hint(
             what=f"{name} lacks {_number(group, 'md missing devices'):.0f} of its devices",
-            why="reads of what was on them are computed from the others, and the next failure may lose data",
-            remedy="replace the devices; measure again when the array is whole",
+            why="reads are reconstructed from the other devices, and the next failure may lose data",
+            remedy="replace the devices; measure again when the array is complete",
         )
-    cache = _number(group, "md stripe cache, pages a device")
+    cache = _number(group, "md stripe cache, pages per device")
     if cache is not None and cache < _STRIPE_CACHE_PAGES:
         yield Hint(
-            what=f"the stripe cache of {name} has {cache:.0f} pages a device",
-            why="parity RAID gathers whole rows in it; where it is small, writes read old data first",
+            what=f"the stripe cache of {name} has {cache:.0f} pages per device",
+            why="parity RAID collects full stripes in it; if it is small, writes read old data first",
             remedy=f"echo 8192 > /sys/block/{name}/md/stripe_cache_size (4 KiB a page and device)",
         )
     cached = _text(group, "write cache") != "write through"
     if group.value("rotational") is True and _text(group, "kind") == "disk" and not cached:
         yield Hint(
             what=f"the write cache of {name} is off",
-            why="a disk then waits for its platter with each write",
-            remedy="hdparm -W 1 turns it on; what is in it is lost when the power fails",
+            why="each write then waits for the medium",
+            remedy="hdparm -W 1 turns it on; its contents are lost in a power failure",
         )
     link, best = _text(group, "link"), _text(group, "link at best")
     if link and best and link != best:
         yield Hint(
-            what=f"{name} is linked with {link} where it can {best}",
-            why="the slot, a riser or a cable gives less bandwidth than the drive takes",
-            remedy="put it into a slot of its own width and generation",
+            what=f"{name} is connected with {link} but supports {best}",
+            why="the slot, a riser or a cable provides less bandwidth than the drive supports",
+            remedy="put it into a slot of matching width and generation",
         )
 
 
@@ -115,26 +115,26 @@ def _kernel(sheet: DataSheet) -> Iterator[Hint]:
         yield Hint(
             what=f"up to {human_bytes(memory * ratio / 100)} may be dirty in the page cache"
             f" (vm.dirty_ratio {ratio:.0f} %)",
-            why="who writes through the page cache runs ahead of the storage, and then stalls for long",
+            why="buffered writes run ahead of the storage, and then stall for long",
             remedy="sysctl vm.dirty_bytes=2147483648 vm.dirty_background_bytes=536870912",
         )
     if _text(processors, "governor") == "powersave" and "pstate" not in _text(processors, "frequency driver"):
         yield Hint(
             what="the processors' governor is powersave",
-            why="the lowest frequency compresses and receives slowest",
+            why="at the lowest frequency compression and reception are slowest",
             remedy="cpupower frequency-set --governor performance",
         )
     if _number(kernel, "kernel.numa_balancing") and processors is not None and _nodes(processors) > 1:
         yield Hint(
-            what="the kernel moves memory between NUMA nodes by itself",
-            why="page faults that it makes for that come into a recorder's way",
+            what="automatic NUMA balancing is on",
+            why="its page faults disturb a recorder",
             remedy=f"sysctl kernel.numa_balancing=0, and place threads ({_PLACING})",
         )
     if _text(kernel, "clock source") in _SLOW_CLOCKS:
         yield Hint(
             what=f"the clock source is {_text(kernel, 'clock source')}",
-            why="reading it takes a system call of a microsecond and more, several times for each frame",
-            remedy="find out from the kernel's log why it does not use tsc",
+            why="reading it takes a system call of a microsecond or more, several times per frame",
+            remedy="check in the kernel's log why it does not use tsc",
         )
 
 
@@ -152,14 +152,14 @@ def _limits(sheet: DataSheet) -> Iterator[Hint]:
             shown = human_bytes(limit) if total == "memory" else f"{limit:g} of {there:g}"
             yield Hint(
                 what=f"a cgroup limits {total if total == 'memory' else 'the processors'}: {shown}",
-                why="the page cache counts towards memory, and a group that is out of time stands still",
-                remedy="record and measure outside of it, or raise the limit",
+                why="the page cache counts towards memory, and a group without remaining time is suspended",
+                remedy="record and measure outside the group, or raise the limit",
             )
     if _text(limits, "I/O limit") not in ("", "none"):
         yield Hint(
             what=f"a cgroup limits I/O: {_text(limits, 'I/O limit')[:60]}",
-            why="what is measured is the limit and not the storage",
-            remedy="record and measure outside of it, or raise the limit",
+            why="the limit is measured instead of the storage",
+            remedy="record and measure outside the group, or raise the limit",
         )
 
 
@@ -170,7 +170,7 @@ def _network(sheet: DataSheet) -> Iterator[Hint]:
         if speed is not None and mtu is not None and speed >= _FAST_LINK_MB_S and mtu < _JUMBO_BYTES:
             yield Hint(
                 what=f"{name} has {speed / 1000:g} Gb/s and an MTU of {mtu:.0f}",
-                why="each packet costs the processor about the same, whatever its size",
+                why="each packet costs about the same processor time, independent of its size",
                 remedy=f"ip link set {name} mtu 9000, on all machines and switches of that network",
             )
     placement = sheet.group("placement")
@@ -185,7 +185,7 @@ def _network(sheet: DataSheet) -> Iterator[Hint]:
     if interfaces and drives and not interfaces & drives:
         yield Hint(
             what=f"interfaces are at NUMA node {_listed(interfaces)}, NVMe drives at {_listed(drives)}",
-            why="every byte crosses the link between sockets",
+            why="all data crosses the link between sockets",
             remedy=f"move a card to the other socket's slots, or place threads ({_PLACING})",
         )
 

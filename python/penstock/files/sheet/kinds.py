@@ -16,6 +16,7 @@ from penstock.model.plan.system_texts import (
     parse_properties,
     parse_xfs_info,
 )
+from penstock.model.problems import reason_of
 
 _XFS_FACTS = (
     "meta-data.agcount",
@@ -71,12 +72,14 @@ def _xfs(_system: System, target: Target, facts: Facts) -> None:
 def _ext4(system: System, target: Target, facts: Facts) -> None:
     assert target.mount is not None
     name = Path(system.real(f"/sys/dev/block/{target.mount.device}")).name
-    facts.add("options in force", system.read(f"/proc/fs/ext4/{name}/options"), lambda t: ",".join(t.split()))
+    facts.add(
+        "effective options", system.read(f"/proc/fs/ext4/{name}/options"), lambda t: ",".join(t.split())
+    )
     folder = f"/sys/fs/ext4/{name}"
     for title, file in (("errors", "errors_count"), ("reserved clusters", "reserved_clusters")):
         facts.add(title, system.read(f"{folder}/{file}"), parse_number)
     lifetime = system.read(f"{folder}/lifetime_write_kbytes")
-    facts.add("written in its life", lifetime, _kib, "B")
+    facts.add("total written", lifetime, _kib, "B")
 
 
 def _kib(text: str) -> int | None:
@@ -170,7 +173,7 @@ def _ceph(_system: System, target: Target, facts: Facts) -> None:
         try:
             said = os.getxattr(target.folder, name).decode("utf-8", "replace")
         except OSError as error:
-            facts.unknown(title, source, error.strerror or "it cannot be read")
+            facts.unknown(title, source, reason_of(error))
         else:
             facts.add(title, Seen(said, source))
 
@@ -193,5 +196,5 @@ def _overlay(_system: System, target: Target, facts: Facts) -> None:
         if name in target.mount.options:
             facts.know(name, target.mount.options[name], "/proc/self/mountinfo")
     facts.know(
-        "writes go to", target.mount.options.get("upperdir", "nowhere: it is read-only"), "its upperdir"
+        "write destination", target.mount.options.get("upperdir", "nowhere: it is read-only"), "its upperdir"
     )

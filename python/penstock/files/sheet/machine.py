@@ -44,7 +44,7 @@ def kernel_group(system: System) -> FactGroup:
     _mitigations(system, facts)
     clock = "/sys/devices/system/clocksource/clocksource0"
     facts.add("clock source", system.read(f"{clock}/current_clocksource"))
-    facts.add("clock sources at hand", system.read(f"{clock}/available_clocksource"))
+    facts.add("available clock sources", system.read(f"{clock}/available_clocksource"))
     return facts.group()
 
 
@@ -95,7 +95,7 @@ def processor_group(system: System) -> FactGroup:
         facts.add(f"NUMA {name}: processors", system.read(f"{folder}/cpulist"))
         facts.add(f"NUMA {name}: memory", system.read(f"{folder}/meminfo"), _memory_of("MemTotal"), "B")
     if not nodes:
-        facts.unknown("NUMA nodes", "/sys/devices/system/node", "this kernel tells none")
+        facts.unknown("NUMA nodes", "/sys/devices/system/node", "this kernel reports none")
     return facts.group()
 
 
@@ -120,7 +120,7 @@ def _governors(system: System, facts: Facts) -> None:
         facts.know("governor", ", ".join(sorted(found)), source)
         facts.add("frequency driver", system.read(f"{folder}/cpu0/cpufreq/scaling_driver"))
     else:
-        facts.unknown("governor", source, "frequencies are not this kernel's to set")
+        facts.unknown("governor", source, "this kernel does not control frequencies")
 
 
 def limits_group(system: System) -> FactGroup:
@@ -136,7 +136,7 @@ def limits_group(system: System) -> FactGroup:
 
 
 def _virtual(system: System, facts: Facts) -> None:
-    # The tool tells of this machine alone, and answers "none" with an exit code of 1.
+    # The tool reports this machine only, and answers "none" with an exit code of 1.
     if system.root == system.root.parent:
         seen = ask("systemd-detect-virt", "--vm")
         if seen.text is not None:
@@ -151,7 +151,7 @@ def _virtual(system: System, facts: Facts) -> None:
     elif vendor:
         facts.know("virtual machine", f"no sign of one ({vendor})", "/proc/cpuinfo, /sys/class/dmi/id")
     else:
-        facts.unknown("virtual machine", "/proc/cpuinfo, /sys/class/dmi/id", "neither says anything")
+        facts.unknown("virtual machine", "/proc/cpuinfo, /sys/class/dmi/id", "neither reports anything")
 
 
 def _container(system: System, facts: Facts) -> None:

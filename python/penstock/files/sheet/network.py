@@ -39,7 +39,7 @@ def _interface(system: System, name: str) -> FactGroup:
         if system.is_there(f"{folder}/device/driver"):
             facts.know("driver", PurePosixPath(driver).name, f"{folder}/device/driver")
         else:
-            facts.unknown("driver", f"{folder}/device/driver", "the device names none")
+            facts.unknown("driver", f"{folder}/device/driver", "the device reports none")
         facts.add("NUMA node", numa_node(system, f"{folder}/device"), parse_node)
         facts.add("interrupts on processors", _interrupts(system, folder), str)
     return facts.group()

@@ -54,5 +54,5 @@ def _devices(system: System, target: Target) -> list[FactGroup]:
     if found:
         return [device_group(system, device) for device in found]
     facts = Facts("devices", "Block devices")
-    facts.unknown("devices", "/sys/dev/block", why or f"{', '.join(numbers)} is not there")
+    facts.unknown("devices", "/sys/dev/block", why or f"{', '.join(numbers)} does not exist")
     return [facts.group()]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from penstock.files.tools import Seen
 from penstock.model.plan.datasheet import Fact, FactGroup, Unit, Value
+from penstock.model.problems import reason_of
 
 _PIECE_BYTES, _PIECES_MAX = 1 << 16, 64
 
@@ -28,7 +29,7 @@ class System:
                 pieces = iter(lambda: file.read(_PIECE_BYTES), b"")
                 text = b"".join(itertools.islice(pieces, _PIECES_MAX)).decode("utf-8", "replace")
         except OSError as error:
-            return Seen(None, name, error.strerror or "it cannot be read")
+            return Seen(None, name, reason_of(error))
         return Seen(text, name)
 
     def text(self, name: str) -> str:
@@ -69,7 +70,7 @@ class Facts:
         self._facts: list[Fact] = []
 
     def add(self, name: str, seen: Seen, parse: Parse = str.strip, unit: Unit = "") -> None:
-        """What `parse` makes of a source's text; unknown where it makes nothing of it."""
+        """What `parse` makes of a source's text; unknown where it makes none of it."""
         if seen.text is None:
             self.unknown(name, seen.source, seen.why)
             return
@@ -85,7 +86,7 @@ class Facts:
         self._facts.append(Fact(name=name, value=shown, unit=unit, source=_line(source)))
 
     def unknown(self, name: str, source: str, why: str) -> None:
-        why = _line(why) or "nothing was said"
+        why = _line(why) or "no output"
         self._facts.append(Fact(name=name, value=None, source=_line(source), unknown=why))
 
     def group(self) -> FactGroup:

@@ -41,7 +41,7 @@ class How(BaseModel):
     """How values find their frames."""
 
     by: By = "previous"
-    time: Literal["exposure", "received"] | None = None  # None: exposure where it was told
+    time: Literal["exposure", "received"] | None = None  # None: exposure if it was sent
     offset_s: float = Field(0.0, ge=-1e9, le=1e9)  # added to the values' times
     max_age_s: float | None = Field(None, ge=0, le=1e9)
 
@@ -72,7 +72,7 @@ class Attachment(BaseModel):
 
 @dataclass
 class Recorded:
-    """What is needed of a series."""
+    """Requirements of a series."""
 
     path: Path
     name: str | None
@@ -106,7 +106,7 @@ def attach(
                 _write(target, spool, recorded, how, attachment, overwrite)
     except OSError as error:
         raise PenstockError(
-            f"{target} cannot be written: {error}", "is there space, and may the folder be written?"
+            f"{target} cannot be written: {error}", "check the free space and the permissions of the folder"
         ) from error
     return attachment
 
@@ -116,7 +116,7 @@ def _require_free(target: Path, overwrite: bool) -> None:
         return
     if not overwrite:
         raise UsageError(
-            f"{target} is there already and is not overwritten",
+            f"{target} exists already and is not overwritten",
             "give --overwrite to replace a file of `penstock attach`, or --output another name",
         )
     try:
@@ -125,7 +125,7 @@ def _require_free(target: Path, overwrite: bool) -> None:
         is_own = False
     if not is_own:
         raise UsageError(
-            f"{target} is no file of `penstock attach`, and is not replaced",
+            f"{target}is not a file of `penstock attach`, and is not replaced",
             "give --output another name, or move the file away",
         )
 
@@ -149,12 +149,12 @@ def recorded_series(path: Path, how: How) -> Recorded:
         states = item_at(file, "/entry/penstock/frame_state")
         if not isinstance(states, h5py.Dataset):
             raise UsageError(
-                f"{path} is no series of Penstock: /entry/penstock/frame_state is absent", "name one"
+                f"{path} is not a series of Penstock: /entry/penstock/frame_state is missing", "name one"
             )
         if value_of(file, end_time_place(file)) is None:
             raise UsageError(
                 f"{path} is not complete: its series has not ended",
-                "wait for its end, or complete it with `penstock recover`",
+                "wait until it ends, or complete it with `penstock recover`",
             )
         name = value_of(file, "/entry/penstock/series_unique_id")
         times, what = _frame_times(file, path, int(states.shape[0]), how)
@@ -176,19 +176,19 @@ def _plots(file: h5py.File) -> dict[str, str]:
 def _frame_times(file: h5py.File, path: Path, frames: int, how: How) -> tuple[Ints, str]:
     """ns since 1970 of each frame, UNKNOWN where it has none, and what they are."""
     exposure = _column(file, "exposure_start", frames)
-    date = next(filter(None, (_told(file, place) for place in _DATES)), None)
+    date = next(filter(None, (_reported(file, place) for place in _DATES)), None)
     origin = _nanoseconds(date) if isinstance(date, str) else None
-    told = bool((exposure >= 0).any())
-    if how.time == "exposure" and not (told and origin is not None):
-        raise UsageError(f"{path} does not tell when exposures began", "--time received")
-    if how.time != "received" and told and origin is not None:
+    reported = bool((exposure >= 0).any())
+    if how.time == "exposure" and not (reported and origin is not None):
+        raise UsageError(f"{path} has no start times of exposures", "use --time received")
+    if how.time != "received" and reported and origin is not None:
         return np.where(exposure >= 0, exposure + origin, UNKNOWN), "start of the exposure"
     return _column(file, "received", frames), "reception" + (
-        "" if how.time else " (the sender did not tell when exposures began)"
+        "" if how.time else " (the sender did not send start times of exposures)"
     )
 
 
-def _told(file: h5py.File, place: str) -> Any:
+def _reported(file: h5py.File, place: str) -> Any:
     """A date, but for one that the recorder has put there in the place of the sender's."""
     date = item_at(file, place)
     if date is None or attribute_of(date, "clock") == "recorder":
@@ -221,15 +221,16 @@ def _notes(states: list[JournalState], spool: Spool, recorded: Recorded) -> list
     notes = []
     for state in states:
         if state.damaged:
-            notes.append(f"{state.path}: {state.damaged} places are damaged and were passed over")
+            notes.append(f"{state.path}: {state.damaged} records are corrupt and were skipped")
         if state.torn_bytes:
             notes.append(
-                f"{state.path}: the last {state.torn_bytes} bytes are torn: nobody was told they are safe"
+                f"{state.path}: the last {state.torn_bytes} bytes are incomplete: they were never"
+                f" acknowledged"
             )
     if spool.repeated:
-        notes.append(f"{spool.repeated} batches had come twice and count once")
+        notes.append(f"{spool.repeated} batches arrived twice and count once")
     if spool.other_series:
-        notes.append(f"{spool.other_series} values are of other series")
+        notes.append(f"{spool.other_series} values belong to other series")
     if recorded.frames and (unknown := int((recorded.times == UNKNOWN).sum())):
         notes.append(f"{unknown} frames have no time")
     return notes
@@ -261,7 +262,7 @@ def _write(
             give_name(unfinished, target)
         except FileExistsError as error:
             raise UsageError(
-                f"{target} is there already and is not overwritten", "another command has just written it"
+                f"{target} exists already and is not overwritten", "another command has just written it"
             ) from error
     finally:
         unfinished.unlink(missing_ok=True)
@@ -279,14 +280,14 @@ def _write_channels(
     for (name, channel), dataset in zip(
         spool.channels.items(), safe_names(list(spool.channels)), strict=True
     ):
-        told = Attached(
+        reported = Attached(
             name=name, dataset=dataset, by_frame=channel.rows["frame"], by_time=channel.rows["time"],
             unfitting=channel.unfitting, first_unfitting=channel.first_unfitting,
         )  # fmt: skip
-        attachment.channels.append(told)
+        attachment.channels.append(reported)
         rows = _Rows.of(spool, name, how)
-        told.invalid = int(rows.invalid.sum())
-        _write_channel(raw, per_frame, rows, recorded, how, told)
+        reported.invalid = int(rows.invalid.sum())
+        _write_channel(raw, per_frame, rows, recorded, how, reported)
 
 
 @dataclass
@@ -337,14 +338,14 @@ def _write_channel(
     rows: _Rows,
     recorded: Recorded,
     how: How,
-    told: Attached,
+    reported: Attached,
 ) -> None:
     column, valid = joined(rows, recorded, how)
-    told.frames = int(valid.sum())
-    told.outside = int((rows.numbers >= recorded.frames).sum())
+    reported.frames = int(valid.sum())
+    reported.outside = int((rows.numbers >= recorded.frames).sum())
     if raw is None or per_frame is None:
         return
-    log = add_group(raw.id, told.dataset, NX_class="NXlog", channel=told.name)
+    log = add_group(raw.id, reported.dataset, NX_class="NXlog", channel=reported.name)
     if len(rows.times):
         add_dataset(log, "time", rows.times, units="ns", start="1970-01-01T00:00:00Z")
         add_dataset(log, "value", rows.by_time, **rows.units)
@@ -353,17 +354,17 @@ def _write_channel(
         add_dataset(log, "frame_value", rows.by_number, **rows.units)
     add_dataset(
         per_frame.id,
-        told.dataset,
+        reported.dataset,
         column,
-        channel=told.name,
-        frames_without_value=len(valid) - told.frames,
-        values_outside=told.outside,
+        channel=reported.name,
+        frames_without_value=len(valid) - reported.frames,
+        values_outside=reported.outside,
         **rows.units,
-        **({"values_invalid": told.invalid} if told.invalid else {}),
-        **({"values_unfitting": told.unfitting} if told.unfitting else {}),
+        **({"values_invalid": reported.invalid} if reported.invalid else {}),
+        **({"values_unfitting": reported.unfitting} if reported.unfitting else {}),
     )
-    if told.frames < len(valid):
-        add_dataset(per_frame.id, f"{told.dataset}_valid", valid.astype(np.uint8))
+    if reported.frames < len(valid):
+        add_dataset(per_frame.id, f"{reported.dataset}_valid", valid.astype(np.uint8))
 
 
 def joined(rows: _Rows, recorded: Recorded, how: How) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
@@ -420,7 +421,7 @@ def summary(attachment: Attachment) -> list[str]:
     lines = [f"{attachment.frames} frames, times: {attachment.time}", *attachment.notes]
     for channel in attachment.channels:
         came = f"{channel.by_frame} values by frame, {channel.by_time} by time"
-        outside = f", {channel.outside} of frames that are not there" if channel.outside else ""
+        outside = f", {channel.outside} of frames that do not exist" if channel.outside else ""
         invalid = f"; {channel.invalid} values have the alarm INVALID" if channel.invalid else ""
         lines.append(
             f"{one_short_line(channel.name)}: {came}{outside}; {channel.frames} frames have one{invalid}"
@@ -433,4 +434,4 @@ def summary(attachment: Attachment) -> list[str]:
 def unfitting_words(channel: Attached) -> str:
     """What is left out of a channel."""
     count = f"{channel.unfitting} values are" if channel.unfitting > 1 else "1 value is"
-    return f"{count} left out, of another kind than the first: {one_short_line(channel.first_unfitting)}"
+    return f"{count} left out for another type than the first: {one_short_line(channel.first_unfitting)}"

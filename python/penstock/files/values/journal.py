@@ -81,9 +81,9 @@ def _create(folder: Path, stem: str) -> tuple[Path, int]:
             continue
         except OSError as error:
             raise PenstockError(
-                f"{path} cannot be made: {error}", "check the folder, its permissions and its space"
+                f"cannot create {path}: {error}", "check the permissions and free space of the folder"
             ) from error
-    raise UsageError(f"{folder} has a thousand journals of this second", "name another folder")
+    raise UsageError(f"{folder} already has a thousand journals of this second", "name another folder")
 
 
 def _sync_folder(folder: Path) -> None:
@@ -100,7 +100,7 @@ class JournalState:
 
     path: Path
     batches: int = 0
-    damaged: int = 0  # places with bytes that are no batch, before the last one
+    damaged: int = 0  # places with bytes that are not a batch, before the last one
     torn_bytes: int = 0  # at its end: what was being written when its writer died
 
 
@@ -120,7 +120,7 @@ def read_journal(state: JournalState) -> Iterator[Batch]:
             state.torn_bytes = size  # its writer died at once
             return
         else:
-            raise UsageError(f"{state.path} is no journal of values", "name files of `penstock collect`")
+            raise UsageError(f"{state.path} is not a journal of values", "name files of `penstock collect`")
         if size == HEADER.size:
             return
         with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:

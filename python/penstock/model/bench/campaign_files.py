@@ -22,7 +22,7 @@ def _one_line(text: str) -> str:
     """A control character could change what a terminal shows."""
     line = " ".join(text.split())
     if not line.isprintable():
-        raise ValueError("it has characters that cannot be printed")
+        raise ValueError("it has unprintable characters")
     return line
 
 
@@ -34,7 +34,7 @@ def _plain(value: object) -> object:
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value
-    other = "" if isinstance(value, str | int | float) else f", and not a {type(value).__name__}"
+    other = "" if isinstance(value, str | int | float) else f", not a {type(value).__name__}"
     raise ValueError(f"it must be a number, true, false, or a short text{other}")
 
 
@@ -49,32 +49,34 @@ class CampaignFile(BaseModel):
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     title: Line = Field(min_length=1)
-    reproduces: Line = Field("", description="the public document whose measurement this is")
+    reproduces: Line = Field("", description="public document whose measurement is reproduced")
     departures: list[Line] = Field(
-        default=[], max_length=50, description="where it differs from that, and why"
+        default=[], max_length=50, description="differences from that document, with reasons"
     )
-    workload: str = Field(max_length=60, description="one of `penstock bench`, see below")
+    workload: str = Field(max_length=60, description="workload of `penstock bench`, see below")
     parameters: Parameters = Field(
-        default={}, description="of all cases: the options of `penstock bench`, with _ for -"
+        default={}, description="parameters of all cases: the options of `penstock bench`, with _ for -"
     )
     cases: list[Parameters] = Field(
         default=[{}],
         min_length=1,
         max_length=CASES_MAX,
-        description="a list of cases, each with what is its own; each is run at every point of `vary`",
+        description="list of cases with their own parameters; each is run at every point of `vary`",
     )
     vary: dict[_Name, Annotated[list[Value], Field(min_length=1, max_length=CASES_MAX)]] = Field(
-        default={}, description="for each parameter the values that it takes, as a grid"
+        default={}, description="values of each varied parameter, which form a grid"
     )
-    blocks: int = Field(5, ge=1, le=BLOCKS_MAX, description="each has every case once")
+    blocks: int = Field(
+        5, ge=1, le=BLOCKS_MAX, description="number of blocks; each block runs every case once"
+    )
     scale: float = Field(
         1.0,
         ge=1e-6,
         le=1000,
-        description="sizes and times of runs are multiplied by this; --scale replaces it",
+        description="factor for sizes and durations of runs; --scale replaces it",
     )
     profile: bool = Field(
-        False, description="where the processors' time goes becomes values, with perf where that may be used"
+        False, description="report where processor time is spent, with perf if it is permitted"
     )
     views: list[View] = Field(default=[], max_length=50, description="tables and plots of the outcome")
 
@@ -82,14 +84,14 @@ class CampaignFile(BaseModel):
     def _few_and_named_once(self) -> Self:
         count = len(self.cases) * math.prod(len(values) for values in self.vary.values())
         if count > CASES_MAX:
-            raise ValueError(f"it has {count} cases; at most {CASES_MAX} are possible")
+            raise ValueError(f"its {count} cases exceed the maximum of {CASES_MAX}")
         for name in self.vary:
             if name in self.parameters or any(name in case for case in self.cases):
-                raise ValueError(f"`{name}` is varied and has a value")
+                raise ValueError(f"`{name}` is both in `vary` and in `parameters`")
         for case in self.cases:
             both = set(case) & set(self.parameters)
             if both:
-                raise ValueError(f"`{min(both)}` is in `parameters` and in a case")
+                raise ValueError(f"`{min(both)}` is both in `parameters` and in a case")
         return self
 
     def points(self) -> Iterator[dict[str, Parameter]]:

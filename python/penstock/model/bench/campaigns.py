@@ -21,24 +21,27 @@ class Target(_Part):
 
     name: str = Field(min_length=1)
     path: str = Field(
-        min_length=1, description="a folder on a storage; of the workload network HOST:PORT, or local"
+        min_length=1, description="folder on a storage; for the workload network HOST:PORT or local"
     )
     servers: int | None = Field(
-        None, ge=1, le=SERVERS_MAX, description="of the storage, as the user says; null: not said"
+        None,
+        ge=1,
+        le=SERVERS_MAX,
+        description="number of servers of the storage, as given by the user; null: not given",
     )
     system: str = Field(
-        "", description="what it has in common with targets of other numbers of servers; empty: its name"
+        "", description="name that targets with other numbers of servers share; empty: the target's name"
     )
-    local: str = Field("", description="name of the target that is the local disk of one of its servers")
+    local: str = Field("", description="name of the target that is the local disk of one server")
 
 
 class Case(_Part):
     """One point of a table or a plot."""
 
-    name: str = Field(description="unique in its campaign")
-    target: str = Field("", description="the name of one of the campaign's targets")
+    name: str = Field(description="unique name of the case")
+    target: str = Field("", description="name of one of the campaign's targets")
     parameters: dict[str, Parameter] = Field(
-        default={}, description="what makes it differ from the other cases"
+        default={}, description="parameters that differ from other cases"
     )
 
 
@@ -63,14 +66,14 @@ class Baseline(_Part):
     """What values are a share of: the median of the case with these parameters, else like the one shown."""
 
     parameters: dict[str, Parameter] = Field(
-        default={}, description="`target`, `system` and `servers` may be among them"
+        default={}, description="parameters, which may include `target`, `system` and `servers`"
     )
     times: str = Field(
-        "", description="a parameter of the case that is shown, or `servers`, whose value multiplies that"
+        "", description="parameter of the case, or `servers`, whose value multiplies the metric"
     )
     local: bool = Field(
         False,
-        description="instead: the highest median on the local disk of a server of its target, times servers",
+        description="use the highest median on the local disk of one server, times the number of servers",
     )
 
     @model_validator(mode="after")
@@ -88,13 +91,14 @@ class Line(_Part):
     """
 
     title: str = Field(min_length=1, max_length=60)
-    value: str = Field(min_length=1, description="of runs, such as `needed`; see below")
+    value: str = Field(min_length=1, description="metric of runs, such as `needed`; see below")
     of: dict[str, Parameter] = Field(
         default={},
-        description="of the case with these parameters, else like the row's; left out: of the row's own",
+        description="parameters of the reference case, otherwise those of the row; left out: the row's own"
+        " case",
     )
     columns: list[str] = Field(
-        default=[], description="parameters, or `target`: a line for each of their values; left out: one line"
+        default=[], description="parameters, or `target`, with one line per value; left out: one line"
     )
 
 
@@ -115,23 +119,24 @@ class View(_Part):
     kind: Literal["table", "plot", "extremes", "listing"]
     title: str = ""
     value: str = Field(
-        "", description="of each run, by its name: carried, lost, write …; of tables and plots"
+        "", description="metric of each run, by name: carried, lost, write …; for tables and plots"
     )
-    rows: str = Field("", description="of the table; of a plot, what its horizontal axis shows")
+    rows: str = Field("", description="parameter of the rows; for plots, of the horizontal axis")
     columns: list[str] = Field(
         default=[],
-        description="of the table; of a plot, what its curves are; of a listing, what cases differ in",
+        description="parameter of the columns; for plots, of the curves; for listings, the parameters in"
+        " which cases differ",
     )
-    share_of: Baseline | None = Field(None, description="of tables and plots")
-    lines: list[Line] = Field(default=[], max_length=10, description="of tables and plots")
+    share_of: Baseline | None = Field(None, description="for tables and plots")
+    lines: list[Line] = Field(default=[], max_length=10, description="for tables and plots")
     values: dict[str, str] = Field(
         default={},
         max_length=100,
-        description="what rows of extremes or columns of a listing are called, and the value of each",
+        description="names of the rows of extremes or columns of a listing, with the metric of each",
     )
-    aggregate: Aggregate = Field("median", description="of a listing: what a value is of the runs of a case")
+    aggregate: Aggregate = Field("median", description="for listings: aggregate over the runs of a case")
     leave_out: dict[str, Parameter] = Field(
-        default={}, description="cases with these parameters are not shown, and may still be compared with"
+        default={}, description="cases with these parameters are hidden, and may still be references"
     )
 
     @model_validator(mode="after")
@@ -175,17 +180,17 @@ class Campaign(_Part):
     format: Literal["penstock-campaign 1"] = "penstock-campaign 1"
     name: str
     title: str
-    reproduces: str = Field("", description="the public document whose measurement this is")
-    departures: list[str] = Field(default=[], description="where it differs from that, and why")
-    workload: str = Field("", description="that of every case")
+    reproduces: str = Field("", description="public document whose measurement is reproduced")
+    departures: list[str] = Field(default=[], description="differences from that document, with reasons")
+    workload: str = Field("", description="workload of all cases")
     parameters: dict[str, Parameter] = Field(
-        default={}, description="those that are alike for all cases, and not at their defaults"
+        default={}, description="parameters that all cases share and that differ from their defaults"
     )
-    scale: float = Field(1.0, gt=0, description="sizes were multiplied by this")
+    scale: float = Field(1.0, gt=0, description="factor of sizes and durations")
     targets: list[Target] = []
-    profile: bool = Field(False, description="runs were to be profiled with perf")
+    profile: bool = Field(False, description="runs are profiled with perf")
     views: list[View] = []
-    seed: int = Field(ge=0, description="of the order of cases in each block")
+    seed: int = Field(ge=0, description="seed of the order of cases in each block")
     blocks: int = Field(ge=1, description="planned")
     cases: list[Case] = Field(min_length=1)
     runs: list[CaseRun] = Field(description="in the order in which they were made")
@@ -228,14 +233,14 @@ class Campaign(_Part):
         targets = [target.name for target in self.targets]
         for what, each in (("case", names), ("target", targets)):
             if len(set(each)) != len(each):
-                raise ValueError(f"a {what} stands twice")
+                raise ValueError(f"duplicate {what}")
         if any(case.target not in targets for case in self.cases if case.target):
             raise ValueError("a case has a target that is not in the list of targets")
         for target in self.targets:
             if target.local and (target.local not in targets or target.servers is None):
                 raise ValueError("a local disk is one of the targets, of one that has a number of servers")
         if len(self.done) != len(self.runs) + len(self.failures):
-            raise ValueError("a case stands twice in a block")
+            raise ValueError("a block has a case twice")
         if any(block >= self.blocks or name not in names for block, name in self.done):
             raise ValueError("a run is of a case or a block that is not planned")
         return self

@@ -16,19 +16,19 @@ class _Part(BaseModel):
 class SetFacts(_Part):
     """A set of runs, as it was given."""
 
-    name: str = Field(description="of the document or folder")
-    runs: int = Field(description="that are compared")
+    name: str = Field(description="name of the document or folder")
+    runs: int = Field(description="number of runs that are compared")
     warned: int = Field(description="of those")
     invalid: int = Field(description="left out")
-    failed: int = Field(0, description="runs of a campaign that came to nothing")
-    first: str = Field(description="when its first run started; ISO 8601, UTC; empty where there is none")
+    failed: int = Field(0, description="failed runs of a campaign")
+    first: str = Field(description="start of the first run, ISO 8601, UTC; empty: no run")
     last: str
 
 
 class Difference(_Part):
-    """A condition or a parameter that is not the same in both sets. Empty: it is not there."""
+    """A condition or a parameter that is not the same in both sets. Empty: it does not exist."""
 
-    case: str = Field("", description="empty: of all")
+    case: str = Field("", description="case; empty: all cases")
     name: str
     base: str
     other: str
@@ -41,7 +41,7 @@ class Middle(_Part):
     low: float
     median: float
     high: float
-    confidence: float = Field(description="that the interval has; below 0.95 where runs are few")
+    confidence: float = Field(description="confidence of the interval; below 0.95 if runs are few")
 
 
 class ValueComparison(_Part):
@@ -54,32 +54,31 @@ class ValueComparison(_Part):
     base: Middle
     other: Middle
     design: Literal["in blocks", "apart"] = Field(
-        description="in blocks: each run beside one of the other set that was made next to it"
+        description="in blocks: each run is paired with the adjacent run of the other set"
     )
     outcome: Outcome
-    reason: str = Field("", description="why it cannot be told, where it cannot")
-    pairs: int = Field(description="runs beside one another; 0: apart")
+    reason: str = Field("", description="reason if the outcome is undecided")
+    pairs: int = Field(description="number of pairs of adjacent runs; 0: not paired")
     scale: Literal["ratio", "difference"] = Field(
-        description="of what follows: other / base, or other - base where a value may be 0"
+        description="meaning of the change: other / base, or other - base if a metric may be 0"
     )
     effect: float
-    low: float | None = Field(
-        description="of the interval that decided the outcome; null: nothing is known of noise"
-    )
+    low: float | None = Field(description="of the interval that decided the outcome; null: noise unknown")
     high: float | None
     confidence: float | None = Field(
         None,
-        description="of that interval: 0.95 of `same`; else more where several values were compared, so that"
-        " all together have 0.95, after Holm; null: of a Penstock that told 0.95 of all, or no interval",
+        description="confidence of that interval: 0.95 for `same`; otherwise higher if several metrics are"
+        " compared, so that all together have 0.95 (Holm); null: of an older version, or no interval",
     )
     drift: float | None = Field(
-        description="from a run to the next, a share or a difference; it was taken out; null: none"
+        description="drift per run, as a share or difference, which was removed; null: none"
     )
     detectable: float | None = Field(
-        description="the smallest change that would have been found in 4 of 5 times: a share, or a difference"
+        description="smallest change that would be detected with a probability of 80 %, as a share or"
+        " difference"
     )
     p_value: float | None
-    p_adjusted: float | None = Field(description="for all values that were compared, after Holm")
+    p_adjusted: float | None = Field(description="p-value over all compared metrics (Holm)")
 
 
 class Comparison(_Part):
@@ -88,12 +87,14 @@ class Comparison(_Part):
     format: Literal["penstock-comparison 1"] = "penstock-comparison 1"
     base: SetFacts
     other: SetFacts
-    threshold: float = Field(description="changes up to this share do not matter")
+    threshold: float = Field(description="smallest relevant change, as a share")
     answer: Answer
-    conditions: list[Difference] = Field(description="that differ, and may be the reason")
-    parameters: list[Difference] = Field(description="of the workload, that differ; only with --force")
+    conditions: list[Difference] = Field(description="conditions that differ and may be the reason")
+    parameters: list[Difference] = Field(
+        description="parameters of the workload that differ; only with --force"
+    )
     notes: list[str]
-    reasons: list[str] = Field([], description="why it cannot be told, where that is the answer")
+    reasons: list[str] = Field([], description="reasons if the answer is undecided")
     values: list[ValueComparison]
 
 
@@ -111,8 +112,8 @@ class TrendPoint(_Part):
 
     document: str
     middle: Middle
-    jump: float | None = Field(description="from the mean of those before it; null: too few of those")
-    p_adjusted: float | None = Field(description="of the jump, for all that were tested, after Holm")
+    jump: float | None = Field(description="change from the mean of the preceding documents; null: too few")
+    p_adjusted: float | None = Field(description="p-value of the jump over all tests (Holm)")
     jumped: bool
 
 
@@ -123,24 +124,26 @@ class TrendRow(_Part):
     value: str
     unit: str
     better: Literal["higher", "lower"]
-    scale: Literal["ratio", "difference"] = Field(description="of jumps and slopes: a share, or a difference")
+    scale: Literal["ratio", "difference"] = Field(
+        description="meaning of jumps and slopes: a share or a difference"
+    )
     movement: Movement
-    jumped_at: list[str] = Field(description="documents at which the value jumped")
-    slope: float | None = Field(description="from a document to the next (Theil and Sen)")
+    jumped_at: list[str] = Field(description="documents at which the metric jumped")
+    slope: float | None = Field(description="slope per document (Theil and Sen)")
     slope_low: float | None
     slope_high: float | None
-    p_adjusted: float | None = Field(description="of the slope, after Kendall, for all values, after Holm")
+    p_adjusted: float | None = Field(description="p-value of the slope (Kendall) over all metrics (Holm)")
     points: list[TrendPoint]
 
 
 class Trend(_Part):
-    """Many documents in the order in which their runs were made."""
+    """Many documents in the order in which their runs completed."""
 
     format: Literal["penstock-trend 1"] = "penstock-trend 1"
     documents: list[SetFacts]
-    window: int = Field(description="each document is compared with so many before it at most")
+    window: int = Field(description="maximum number of preceding documents with which each one is compared")
     answer: Answer
-    conditions: list[Change] = Field(description="that may be the reason")
+    conditions: list[Change] = Field(description="conditions that may be the reason")
     notes: list[str]
-    reasons: list[str] = Field([], description="why it cannot be told, where that is the answer")
+    reasons: list[str] = Field([], description="reasons if the answer is undecided")
     rows: list[TrendRow]

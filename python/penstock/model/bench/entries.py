@@ -42,17 +42,17 @@ class Entry(_Part):
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     bytes: int
     modified_ns: int = Field(
-        description="of the file, when it was entered: a change is seen without reading it"
+        description="of the file, when it was added: a change is seen without reading it"
     )
     kind: Kind
-    name: Text = Field("", description="of the detector, or of the campaign")
-    started: Text = Field("", description="ISO 8601, UTC, of the first run")
+    name: Text = Field("", description="name of the detector or of the campaign")
+    started: Text = Field("", description="start of the first run, ISO 8601, UTC")
     host: Text = ""
     workload: Text = ""
     targets: list[EntryTarget] = []
     parameters: dict[Text, Annotated[Parameter, BeforeValidator(_shown)]] = {}
-    validity: Validity | None = Field(None, description="of the worst run; null: there is none")
-    answer: Text = Field("", description="of a verdict")
+    validity: Validity | None = Field(None, description="validity of the worst run; null: no run")
+    answer: Text = Field("", description="answer of a verdict")
     runs: int = 0
     failures: int = 0
     complete: bool = True

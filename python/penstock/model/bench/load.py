@@ -22,24 +22,32 @@ class NullBackend(Plan):
     """Stores nothing: what the generator itself can do, and storage that misbehaves by the clock."""
 
     kind: Literal["null"] = "null"
-    delay_s: float = Field(0.0, ge=0, le=3600, description="of each write and read")
-    straggler_every: int = Field(0, ge=0, description="each so many-th call takes longer; 0: none")
+    delay_s: float = Field(0.0, ge=0, le=3600, description="duration in seconds of each write and read")
+    straggler_every: int = Field(
+        0, ge=0, description="number of calls after which one takes longer; 0: never"
+    )
     straggler_s: float = Field(0.0, ge=0, le=3600, description="by this")
-    freeze_at_s: float = Field(0.0, ge=0, le=3600, description="after the start, time stands still for calls")
-    freeze_s: float = Field(0.0, ge=0, le=3600, description="for so long; 0: never")
+    freeze_at_s: float = Field(
+        0.0, ge=0, le=3600, description="time in seconds after the start at which calls stall"
+    )
+    freeze_s: float = Field(0.0, ge=0, le=3600, description="duration in seconds of the stall; 0: no stall")
 
 
 class PosixBackend(Plan):
     """Files through the kernel."""
 
     kind: Literal["posix"] = "posix"
-    folder: str = Field(description="where new files are made; nothing else in it is touched")
-    direct: bool = Field(True, description="past the page cache where the file system can")
+    folder: str = Field(description="directory in which new files are created; nothing else in it is changed")
+    direct: bool = Field(True, description="with direct I/O where the file system can")
     sync: Sync = Field(
-        "each", description="force data to storage: never, when a file is complete, or after each write"
+        "each",
+        description="when data is synced to storage: never, when a file is complete, or after each write",
     )
     queue_depth: int = Field(
-        1, ge=1, le=1024, description="transfers of a thread under way at once; more than 1 by io_uring"
+        1,
+        ge=1,
+        le=1024,
+        description="queue depth: concurrent transfers per thread; more than 1 uses io_uring",
     )
 
 
@@ -49,31 +57,38 @@ class FrameImage(Plan):
     With no pixels of their own frames are the images of the template as they are, in turn.
     """
 
-    template: str = Field(description="a file with one whole frame, of frame_bytes, or several in a row")
-    images: int = Field(1, ge=1, le=100_000, description="in the template; more than 1 without pixels_bytes")
-    suffix: str = Field(
-        pattern=r"^[a-z0-9]+(\.[a-z0-9]+)?$", max_length=10, description="of file names, instead of bin"
+    template: str = Field(description="file with one frame of frame_bytes bytes, or several consecutive ones")
+    images: int = Field(
+        1,
+        ge=1,
+        le=100_000,
+        description="number of frames in the template; more than 1 requires pixels_bytes to be left out",
     )
-    pixels_at: int = Field(ge=0, description="the first byte of the pixels in the template")
-    pixels_bytes: int = Field(ge=0, description="0: frames are as they are in the template")
+    suffix: str = Field(
+        pattern=r"^[a-z0-9]+(\.[a-z0-9]+)?$",
+        max_length=10,
+        description="suffix of file names, instead of bin",
+    )
+    pixels_at: int = Field(ge=0, description="offset of the pixels in the template in bytes")
+    pixels_bytes: int = Field(ge=0, description="number of bytes of pixels; 0: frames equal the template")
     differences: bool = Field(
-        False, description="each byte is a difference of pixels, as in CBF: any value but 0x80"
+        False, description="each byte is a difference of pixels, as in CBF: any value except 0x80"
     )
 
 
 class MpiioAccess(Plan):
     """How ranks use MPI-IO."""
 
-    shared: bool = Field(False, description="one file for all ranks; of workload stream")
-    collective: bool = Field(False, description="all ranks do each call together; of a shared file")
+    shared: bool = Field(False, description="use one file for all ranks; workload stream only")
+    collective: bool = Field(False, description="use collective calls of all ranks; shared files only")
     block_bytes: int = Field(
         0,
         ge=0,
         le=2**50,
-        description="of a rank in the shared file, then comes the next rank's; 0: all that it writes",
+        description="number of consecutive bytes per rank in the shared file; 0: all bytes of the rank",
     )
     hints: dict[str, str] = Field(
-        {}, description="MPI-IO's, by name; the document tells those that were in effect"
+        {}, description="MPI-IO hints by name; the document has those that were in effect"
     )
 
 
@@ -81,23 +96,28 @@ class MpiioBackend(MpiioAccess):
     """Files through MPI-IO, by ranks of one thread each."""
 
     kind: Literal["mpiio"] = "mpiio"
-    folder: str = Field(description="where new files are made; nothing else in it is touched")
+    folder: str = Field(description="directory in which new files are created; nothing else in it is changed")
     sync: Sync = Field(
-        "end", description="force data to storage: never, when a file is complete, or after each write"
+        "end",
+        description="when data is synced to storage: never, when a file is complete, or after each write",
     )
 
 
 class Hdf5Access(Plan):
     """How HDF5 is used."""
 
-    shared: bool = Field(False, description="one file for all ranks, a row each; of Open MPI's ranks")
-    collective: bool = Field(False, description="all ranks do each call together; of a shared file")
-    chunk_bytes: int = Field(0, ge=0, le=GIB, description="divides transfer_bytes; 0: contiguous")
+    shared: bool = Field(
+        False, description="use one file for all ranks, with one row each; ranks of Open MPI only"
+    )
+    collective: bool = Field(False, description="use collective calls of all ranks; shared files only")
+    chunk_bytes: int = Field(
+        0, ge=0, le=GIB, description="chunk size in bytes, a divisor of transfer_bytes; 0: contiguous"
+    )
     deflate: int = Field(
         0,
         ge=0,
         le=9,
-        description="level of compression, of chunks; 0: none. In a shared file only collectively",
+        description="deflate level of chunks; 0: no compression. A shared file requires collective calls",
     )
 
 
@@ -105,9 +125,10 @@ class Hdf5Backend(Hdf5Access):
     """One dataset of bytes in each file, through HDF5; of workload stream."""
 
     kind: Literal["hdf5"] = "hdf5"
-    folder: str = Field(description="where new files are made; nothing else in it is touched")
+    folder: str = Field(description="directory in which new files are created; nothing else in it is changed")
     sync: Sync = Field(
-        "end", description="force data to storage: never, when a file is complete, or after each write"
+        "end",
+        description="when data is synced to storage: never, when a file is complete, or after each write",
     )
 
 
@@ -115,10 +136,10 @@ class StoreBackend(Plan):
     """Files of Penstock's own store, a chunk for each transfer; of workload stream."""
 
     kind: Literal["store"] = "store"
-    folder: str = Field(description="where new files are made; nothing else in it is touched")
-    direct: bool = Field(True, description="past the page cache where the file system can")
-    sync: Literal["none", "end"] = Field("end", description="force the file to storage when it is complete")
-    queue_depth: int = Field(8, ge=2, le=1024, description="transfers of a thread under way at once")
+    folder: str = Field(description="directory in which new files are created; nothing else in it is changed")
+    direct: bool = Field(True, description="with direct I/O where the file system can")
+    sync: Literal["none", "end"] = Field("end", description="sync the file to storage when it is complete")
+    queue_depth: int = Field(8, ge=2, le=1024, description="queue depth: concurrent transfers per thread")
 
 
 THREAD_BYTES_MAX = 2**50
@@ -130,28 +151,35 @@ class FramesPattern(Plan):
     frames: int = Field(ge=1, le=10**9)
     frame_bytes: int = Field(ge=1, le=4 * GIB)
     rate_hz: float = Field(
-        ge=0, le=1e7, description="0: a frame is due as soon as the buffer has room; none is dropped or late"
+        ge=0,
+        le=1e7,
+        description="frame rate in Hz; 0: unpaced, a frame is due when the queue has room, and none is"
+        " dropped or late",
     )
-    writers: int = Field(1, ge=1, le=256, description="threads that write, of each rank")
+    writers: int = Field(1, ge=1, le=256, description="number of writer threads per rank")
     buffer_frames: int = Field(
         1,
         ge=1,
         le=10**7,
-        description="held at once, those that are being written among them; ranks share them out",
+        description="size of the frame queue in frames, including frames being written; distributed over"
+        " the ranks",
     )
     late_after_s: float = Field(
-        0.01, ge=0, le=3600, description="a frame is late when it is done more than this after it was due"
+        0.01,
+        ge=0,
+        le=3600,
+        description="deadline in seconds: a frame that is written later than this after its due time is late",
     )
     layout: Layout = "file_a_frame"
-    rename: bool = Field(False, description="a file is called NAME.partial until it is complete")
+    rename: bool = Field(False, description="name files NAME.partial until they are complete")
 
 
 class FramesWorkload(FramesPattern):
     """Frames that become due at a rate, whatever became of those before them."""
 
     kind: Literal["frames"] = "frames"
-    record: bool = Field(True, description="the times of each frame go into the document")
-    image: FrameImage | None = Field(None, description="else frames are plain bytes")
+    record: bool = Field(True, description="write the times of each frame into the document")
+    image: FrameImage | None = Field(None, description="image format of frames; null: raw bytes")
 
 
 class StreamWorkload(Plan):
@@ -161,19 +189,24 @@ class StreamWorkload(Plan):
     """
 
     kind: Literal["stream"] = "stream"
-    threads: int = Field(1, ge=1, le=256, description="of each rank")
+    threads: int = Field(1, ge=1, le=256, description="number of threads per rank")
     thread_bytes: int = Field(
-        ge=1, le=THREAD_BYTES_MAX, description="of each thread; a multiple of transfer_bytes"
+        ge=1, le=THREAD_BYTES_MAX, description="number of bytes per thread; a multiple of transfer_bytes"
     )
-    transfer_bytes: int = Field(ge=1, le=GIB, description="of one call")
-    shared: bool = Field(False, description="one file for all threads")
+    transfer_bytes: int = Field(ge=1, le=GIB, description="size of one call in bytes")
+    shared: bool = Field(False, description="use one file for all threads")
     segments: int = Field(
-        1, ge=1, description="thread_bytes are so many blocks, each of them whole transfers"
+        1, ge=1, description="number of blocks of thread_bytes, each a multiple of a transfer"
     )
-    order: Order = Field("sequential", description="of a thread's transfers; random ones are read in another")
+    order: Order = Field(
+        "sequential",
+        description="order of a thread's transfers; random transfers are read in a different random order",
+    )
     read: bool = True
-    verify: bool = Field(False, description="compare what is read with what was written")
-    seconds_max: float = Field(0.0, ge=0, description="of each phase, which ends early then; 0: no limit")
+    verify: bool = Field(False, description="compare the data read with the data written")
+    seconds_max: float = Field(
+        0.0, ge=0, description="maximum duration in seconds of each phase; 0: no limit"
+    )
 
     @property
     def files(self) -> int:
@@ -188,31 +221,37 @@ class StreamWorkload(Plan):
 class MetadataWorkload(Plan):
     """Names: trees of folders with items in each folder of them, made, found, read, renamed and removed.
 
-    Each operation is a phase that all threads of all ranks begin together.
+    Each operation is a phase that all threads of all ranks start together.
     """
 
     kind: Literal["metadata"] = "metadata"
-    threads: int = Field(1, ge=1, le=256, description="of each rank; they count on from rank to rank")
+    threads: int = Field(1, ge=1, le=256, description="number of threads per rank, numbered across ranks")
     items: int = Field(
         ge=1,
         le=10**7,
-        description="folders, and as many files, that a thread makes in each folder of its tree",
+        description="number of directories, and of files, that a thread creates in each directory of its"
+        " tree",
     )
-    depth: int = Field(0, ge=0, le=20, description="of a tree, below its top")
-    branch: int = Field(1, ge=1, le=10_000, description="folders of the tree in each of its folders")
-    shared: bool = Field(False, description="one tree for all threads instead of one each")
+    depth: int = Field(0, ge=0, le=20, description="depth of the tree below its top")
+    branch: int = Field(
+        1, ge=1, le=10_000, description="number of subdirectories in each directory of the tree"
+    )
+    shared: bool = Field(False, description="use one tree for all threads instead of one each")
     shift: int = Field(
         0,
         ge=0,
         lt=65536,
-        description="threads find, read, rename and remove what the thread so many further made",
+        description="shift between threads: each thread looks up, reads, renames and removes the items of"
+        " the thread this many positions further",
     )
-    iterations: int = Field(1, ge=1, le=1000, description="each in trees of its own")
-    folders: bool = Field(True, description="items that are folders")
-    files: bool = Field(True, description="items that are files")
-    file_bytes: int = Field(0, ge=0, le=64 * MIB, description="0: empty ones, which are not read")
+    iterations: int = Field(1, ge=1, le=1000, description="number of repetitions, each in new trees")
+    folders: bool = Field(True, description="create directories")
+    files: bool = Field(True, description="create files")
+    file_bytes: int = Field(
+        0, ge=0, le=64 * MIB, description="size of a file in bytes; empty files are not read"
+    )
     rename: bool = False
-    remove: bool = Field(True, description="else items and trees stay")
+    remove: bool = Field(True, description="remove items and trees")
 
     @property
     def tree_folders(self) -> int:
@@ -242,19 +281,20 @@ class LoadPlan(Plan):
     content_ratio: float = Field(
         1.0,
         ge=1,
-        description="so many times smaller storage can make it: at most 10 of compressible content; of a"
-        " file, what was measured",
+        description="compression ratio of the content: at most 10 for compressible content; measured for"
+        " files",
     )
     content_file: str = Field(
-        "", description="whose first bytes, or images, are written again and again, with file"
+        "",
+        description="file or folder whose first bytes, or images, are written repeatedly, with content file",
     )
     seed: int = Field(1, ge=0, lt=2**64)
     prefix: str = Field(
-        "load-", description="files are called PREFIX000000000.bin and so on, trees PREFIX000000000"
+        "load-", description="prefix of names: files are PREFIX000000000.bin and so on, trees PREFIX000000000"
     )
-    interval_s: float = Field(1.0, ge=0.001, le=3600, description="of the time series")
+    interval_s: float = Field(1.0, ge=0.001, le=3600, description="interval of the time series in seconds")
     drain_timeout_s: float = Field(
-        60.0, ge=0, le=86400, description="for what is under way when nothing new is due"
+        60.0, ge=0, le=86400, description="time in seconds to wait for active operations at the end"
     )
     log_level: LogLevel = "warning"
 
@@ -271,7 +311,7 @@ class Histogram(_Part):
     count: int = Field(ge=0)
     max_ns: int = Field(ge=0)
     buckets: list[tuple[int, int, int]] = Field(
-        description="lowest and highest ns, both inside, and the count"
+        description="lowest and highest ns, both inclusive, and the count"
     )
 
 
@@ -281,12 +321,14 @@ class FrameCounts(_Part):
     planned: int
     due: int
     written: int
-    dropped: int = Field(description="the buffer was full when they became due")
-    late: int = Field(description="of those written")
-    failed: int = Field(description="storage gave an error")
-    unfinished: int = Field(description="under way when the run was given up")
-    bytes: int = Field(description="of written frames")
-    stored_bytes_each: int = Field(description="of a frame in its file: whole pages with direct I/O")
+    dropped: int = Field(description="frames that found the queue full when they became due")
+    late: int = Field(description="number of written frames that were late")
+    failed: int = Field(description="frames that failed with a storage error")
+    unfinished: int = Field(description="frames that were active when the run was ended")
+    bytes: int = Field(description="bytes of written frames")
+    stored_bytes_each: int = Field(
+        description="bytes of a frame in its file: a multiple of pages with direct I/O"
+    )
 
 
 class FrameSeconds(_Part):
@@ -295,20 +337,22 @@ class FrameSeconds(_Part):
     last_due: float
     first_done: float | None
     last_done: float | None
-    completed: float | None = Field(description="the last file is synced and closed too")
+    completed: float | None = Field(description="time at which the last file was synced and closed")
 
 
 class BufferLevels(_Part):
-    held_max: int = Field(description="frames; of several ranks the most that one held")
-    stall_s: float = Field(description="the longest time in which frames were held and none was done")
+    held_max: int = Field(description="peak queue depth in frames; for several ranks the largest")
+    stall_s: float = Field(description="longest time with queued frames in which none was written")
     stall_end_s: float
 
 
 class FrameTimes(_Part):
-    latency: Histogram = Field(description="from when a frame was due until it was done")
-    wait: Histogram = Field(description="from when it was offered until its write began")
-    service: Histogram = Field(description="of the write alone")
-    jitter: Histogram = Field(description="from when a frame was due until the generator offered it")
+    latency: Histogram = Field(description="latency from the due time of a frame until it was written")
+    wait: Histogram = Field(description="time in the queue until the write started")
+    service: Histogram = Field(description="of write time")
+    jitter: Histogram = Field(
+        description="scheduling delay: from the due time of a frame until the generator queued it"
+    )
 
 
 class WriterShare(_Part):
@@ -317,16 +361,16 @@ class WriterShare(_Part):
     first_done_s: float | None
     last_done_s: float | None
     waited_ns: int = Field(
-        description="for a processor while it could run; -1 where the kernel does not tell"
+        description="for a processor while it could run; -1 where the kernel does not report it"
     )
 
 
 class Generator(_Part):
     pacer_goes_first: bool = Field(
-        description="the thread that paces runs before all others: to 2 kHz, where that is allowed"
+        description="the pacing thread has real-time priority: up to 2 kHz, if permitted"
     )
     pacer_waited_ns: int
-    gaps: Gaps | None = Field(None, description="null: of a Penstock that did not look")
+    gaps: Gaps | None = Field(None, description="null: of an older version that did not measure it")
     writers: list[WriterShare]
 
 
@@ -357,7 +401,7 @@ class Records(_Part):
 class StreamThread(_Part):
     rank: int = 0
     bytes: int
-    done_s: float | None = Field(description="synced and closed; null where it failed")
+    done_s: float | None = Field(description="time of sync and close; null if it failed")
     waited_ns: int
 
 
@@ -369,21 +413,23 @@ class StreamPhase(_Part):
     phase: Literal["write", "read"]
     bytes: int
     operations: int
-    mismatches: int | None = Field(description="blocks that were not what was written; null: not looked at")
-    cached_bytes: int | None = Field(description="of the files in this machine's memory before the phase")
+    mismatches: int | None = Field(
+        description="number of blocks that differ from the written data; null: not verified"
+    )
+    cached_bytes: int | None = Field(
+        description="share of the files in this machine's page cache before the phase"
+    )
     verify_ns: int | None = Field(
-        None, description="of all threads together, comparing what was read; null: not looked at"
+        None, description="time of all threads for comparing data; null: not measured"
     )
-    fill_ns: int | None = Field(
-        None, description="of all threads together, making what is written; null: of reads"
-    )
+    fill_ns: int | None = Field(None, description="time of all threads for generating data; null for reads")
     times: StreamTimes
     threads: list[StreamThread]
     storage_waited_ns: int | None = Field(
         None,
-        description="the longest wait of a thread of the back end's own for a processor; null: it has none",
+        description="longest wait of a thread of the back end for a processor; null: it has no threads",
     )
-    gaps: Gaps | None = Field(None, description="null: of a Penstock that did not look")
+    gaps: Gaps | None = Field(None, description="null: of an older version that did not measure it")
     series: Series
 
 
@@ -408,21 +454,25 @@ class MetadataPhase(_Part):
     operation: Operation
     iteration: int
     operations: int
-    complete: bool = Field(description="all threads did all of it")
-    first_done_s: float | None = Field(description="the first thread was done; null where it is not complete")
+    complete: bool = Field(description="all threads completed it")
+    first_done_s: float | None = Field(
+        description="time at which the first thread was done; null if it is not complete"
+    )
     last_done_s: float | None
-    gaps: Gaps | None = Field(None, description="null: of a Penstock that did not look")
+    gaps: Gaps | None = Field(None, description="null: of an older version that did not measure it")
 
 
 class MetadataSaid(_Part):
     """Of a metadata workload."""
 
-    phases: list[MetadataPhase] = Field(description="in the order in which they were done")
+    phases: list[MetadataPhase] = Field(description="in the order in which they were made")
     times: dict[Operation, Histogram] = Field(
-        description="from the end of a thread's operation to that of its next one, all iterations together"
+        description="time from the end of a thread's operation to the end of its next one, over all"
+        " iterations"
     )
     waited_ns: list[int] = Field(
-        description="each thread's, for a processor while it could run; -1 where the kernel does not tell"
+        description="each thread's, for a processor while it could run; -1 where the kernel does not report"
+        " it"
     )
 
 
@@ -433,28 +483,28 @@ class NetworkPhase(_Part):
     streams: int
     message_bytes: int
     seconds: float = Field(description="planned")
-    interval_s: float = Field(description="of the series")
-    round_trips: Histogram | None = Field(description="of the pattern echo")
+    interval_s: float = Field(description="name of the series")
+    round_trips: Histogram | None = Field(description="round-trip times of the pattern echo")
     client: NetworkSide
     server: NetworkSide | None
 
 
 class NetworkSaid(_Part):
-    peer_host: str = Field(description="what the other end calls its machine")
+    peer_host: str = Field(description="host name of the other end")
     phases: list[NetworkPhase]
 
 
 class NetworkServed(_Part):
     sessions: int
-    refused: int = Field(description="connections that were turned away")
+    refused: int = Field(description="number of rejected connections")
 
 
 class StorageSaid(_Part):
-    direct: bool = Field(description="all files were opened past the page cache")
-    hints: dict[str, str] | None = Field(None, description="of MPI-IO: those in effect for the first file")
-    mpi_io: str | None = Field(None, description="the component of Open MPI that was asked for")
-    hdf5: str | None = Field(None, description="the version of the library that wrote")
-    queue_depth: int = Field(1, description="transfers of a thread under way at once")
+    direct: bool = Field(description="all files were opened with direct I/O")
+    hints: dict[str, str] | None = Field(None, description="MPI-IO hints in effect for the first file")
+    mpi_io: str | None = Field(None, description="component of Open MPI that was requested")
+    hdf5: str | None = Field(None, description="version of the library that wrote")
+    queue_depth: int = Field(1, description="queue depth: concurrent transfers per thread")
 
 
 class RankSaid(_Part):
@@ -463,18 +513,18 @@ class RankSaid(_Part):
     rank: int
     host: str
     lead_ahead_ns: int = Field(
-        description="the clock of rank 0 minus this rank's; its times are corrected by it"
+        description="clock of rank 0 minus the clock of this rank, by which its times are corrected"
     )
-    clock_error_ns: int = Field(description="that is known to within this")
-    late_ns: int = Field(description="how long after the common start it heard of that; 0: before")
+    clock_error_ns: int = Field(description="uncertainty of clock_offset_ns")
+    late_ns: int = Field(description="delay of the start relative to the common start; 0: on time")
 
 
 class JobSaid(_Part):
     """The ranks that measured together. Their counts are added; times are since the common start."""
 
-    library: str = Field(description="the MPI, as it names itself")
-    ranks: int = Field(description="of the job")
-    parts: list[RankSaid] = Field(description="the ranks whose figures are here")
+    library: str = Field(description="name of the MPI library")
+    ranks: int = Field(description="number of ranks of the job")
+    parts: list[RankSaid] = Field(description="ranks whose metrics are included")
 
 
 class LoadDocument(_Part):
@@ -485,12 +535,12 @@ class LoadDocument(_Part):
     plan: LoadPlan
     started: str = Field(description="ISO 8601, UTC")
     interrupted: bool
-    problem: str | None = Field(description="what ended the run before its time")
+    problem: str | None = Field(description="reason for which the run ended early")
     storage: StorageSaid
     machine: dict[str, Any] = Field(
-        description="counters of the kernel before and after the run; of several hosts together"
+        description="counters of the kernel before and after the run; summed over hosts"
     )
-    job: JobSaid | None = Field(None, description="null: one process measured")
+    job: JobSaid | None = Field(None, description="null: a single process")
     frames: FrameCounts | None = None
     seconds: FrameSeconds | None = None
     buffer: BufferLevels | None = None

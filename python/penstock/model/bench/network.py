@@ -25,34 +25,39 @@ class NetworkWorkload(Plan):
     """One end of a measurement of the network; the other one is a program with a network_server workload."""
 
     kind: Literal["network"] = "network"
-    host: str = Field(description="where the other end listens")
+    host: str = Field(description="host at which the other end listens")
     port: int = Field(ge=1, le=65535)
-    token: str | None = Field(None, description="that the other end wants to see; the document hides it")
-    streams: int = Field(1, ge=1, le=64, description="connections of a transfer")
-    message_bytes: int = Field(131072, ge=1, le=MESSAGE_BYTES_MAX, description="of one call, in a transfer")
-    seconds: float = Field(10.0, ge=0.01, le=3600, description="of each transfer")
+    token: str | None = Field(None, description="token that the other end requires; hidden in the document")
+    streams: int = Field(1, ge=1, le=64, description="number of connections of a transfer")
+    message_bytes: int = Field(
+        131072, ge=1, le=MESSAGE_BYTES_MAX, description="size of one call in a transfer, in bytes"
+    )
+    seconds: float = Field(10.0, ge=0.01, le=3600, description="duration in seconds of each transfer")
     transfers: list[Transfer] = Field(
-        ["up", "down", "both"], description="from here to there, back, and both at once over the same streams"
+        ["up", "down", "both"],
+        description="transfers: up (to the other end), down, and both at once over the same streams",
     )
     echo_bytes: list[Annotated[int, Field(ge=1, le=MESSAGE_BYTES_MAX)]] = Field(
-        [], description="sizes of messages that go there and back, one after the other; a phase each"
+        [], description="message sizes in bytes for round-trip latency, one phase each"
     )
-    echo_seconds: float = Field(1.0, ge=0.01, le=3600, description="of each such phase")
-    cpus: list[int] = Field([], description="processors that the threads are bound to; none: all")
+    echo_seconds: float = Field(
+        1.0, ge=0.01, le=3600, description="duration in seconds of each latency phase"
+    )
+    cpus: list[int] = Field([], description="processors to which the threads are bound; empty: all")
 
 
 class NetworkServerWorkload(Plan):
     """The other end: it listens, and measures with one client at a time."""
 
     kind: Literal["network_server"] = "network_server"
-    host: str = Field(description="an address, a name or a network interface of this machine")
+    host: str = Field(description="address, name or network interface of this machine")
     port: int = Field(ge=0, le=65535, description="0: the system chooses")
-    token: str | None = Field(
-        None, description="that clients must show; required where other machines reach it"
+    token: str | None = Field(None, description="token that clients must send; required unless on loopback")
+    sessions: int = Field(0, ge=0, le=10**9, description="exit after this many sessions; 0: no limit")
+    seconds_max: float = Field(
+        0.0, ge=0, le=30 * 86400, description="exit after this many seconds; 0: no limit"
     )
-    sessions: int = Field(0, ge=0, le=10**9, description="it ends after so many; 0: no limit")
-    seconds_max: float = Field(0.0, ge=0, le=30 * 86400, description="and after so long; 0: no limit")
-    cpus: list[int] = Field([], description="processors that the threads are bound to; none: all")
+    cpus: list[int] = Field([], description="processors to which the threads are bound; empty: all")
 
 
 class _Part(BaseModel):
@@ -60,17 +65,17 @@ class _Part(BaseModel):
 
 
 class TcpNumbers(_Part):
-    """What the kernel tells about one connection, since it was made."""
+    """What the kernel reports about one connection since it was established."""
 
-    bytes_sent: int = Field(description="with those sent again")
+    bytes_sent: int = Field(description="bytes sent, including retransmissions")
     bytes_sent_again: int
     segments_sent: int
     segments_sent_again: int
-    round_trip_us: int = Field(description="smoothed, as the kernel has it at the moment")
+    round_trip_us: int = Field(description="smoothed round-trip time, as reported by the kernel")
     round_trip_min_us: int
     segment_bytes_max: int
-    window_segments: int = Field(description="the congestion window")
-    waited_for_receiver_us: int = Field(description="its receive window was full")
+    window_segments: int = Field(description="congestion window")
+    waited_for_receiver_us: int = Field(description="time during which the receive window was full")
     waited_for_send_buffer_us: int
 
 
@@ -79,29 +84,30 @@ class NetworkStream(_Part):
 
     sent_bytes: int
     received_bytes: int
-    busy_s: float = Field(description="processor time of the busier one of its threads")
+    busy_s: float = Field(description="processor time of its busier thread")
     before: TcpNumbers
     after: TcpNumbers = Field(
-        description="the client looks when all has arrived, the server when its last byte is with its kernel"
+        description="read by the client when all data has arrived, by the server when its kernel has the"
+        " last byte"
     )
 
 
 class Gaps(_Part):
     """Time in which the generator stood still: between two looks of a thread that looks each 10 ms."""
 
-    longest_ns: int = Field(description="of several ranks the longest of all")
-    sum_ns: int = Field(description="of those of 50 ms and more; of several ranks the most that one had")
+    longest_ns: int = Field(description="longest pause; the longest of all ranks")
+    sum_ns: int = Field(description="number of pauses of at least 50 ms; the largest of all ranks")
 
 
 class NetworkSide(_Part):
     """A phase as one end saw it. Times are its own clock's, from the start that was agreed on."""
 
-    received_s: float = Field(description="until the last byte had come")
-    seconds: float = Field(description="until its streams were done")
+    received_s: float = Field(description="time until the last byte arrived")
+    seconds: float = Field(description="time until its streams were done")
     user_s: float = Field(description="processor time of the program")
     system_s: float
     received_series: list[int] = Field(description="bytes in each interval")
-    gaps: Gaps | None = Field(None, description="null: of a Penstock that did not look")
+    gaps: Gaps | None = Field(None, description="null: of an older version that did not measure it")
     streams: list[NetworkStream]
 
 
@@ -120,12 +126,12 @@ def parse_cpus(text: str) -> list[int]:
     for part in text.split(","):
         match = re.fullmatch(r"(?P<first>[0-9]{1,5})(?:-(?P<last>[0-9]{1,5}))?", part.strip())
         if match is None:
-            raise UsageError(f'--cpus "{text}" is no list of processors', "write for example 0,1 or 0-3")
+            raise UsageError(f'--cpus "{text}" is not a list of processors', "write for example 0,1 or 0-3")
         cpus |= set(range(int(match["first"]), int(match["last"] or match["first"]) + 1))
     strange = sorted(cpus - allowed)
     if strange or not cpus:
         raise UsageError(
-            f'--cpus "{text}": processor {strange[0] if strange else text} is not one that may be used here',
+            f'--cpus "{text}": processor {strange[0] if strange else text} is not available here',
             f"choose from {', '.join(str(cpu) for cpu in sorted(allowed))}",
         )
     return sorted(cpus)
@@ -145,8 +151,8 @@ def listening_token(
     token = read_token(token_file, environment)
     if token is None and not is_loopback(host):
         raise UsageError(
-            f"{host} can be reached from other machines, so the other end must show a token",
-            f"put a token of your own into a file and give --token-file FILE, or set {TOKEN_VARIABLE}; at"
-            " both ends. Or listen on 127.0.0.1",
+            f"--listen {host} is reachable from other machines and requires a token",
+            f"write a token into a file and give --token-file FILE, or set {TOKEN_VARIABLE}, at both ends;"
+            f" or listen on 127.0.0.1",
         )
     return token

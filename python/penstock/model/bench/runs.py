@@ -22,11 +22,11 @@ class Check(_Part):
     outcome: CheckOutcome
     expected: str
     actual: str
-    bias: Bias = Field(description="how the figures may look where the condition does not hold")
+    bias: Bias = Field(description="direction in which metrics may be wrong if the condition is not met")
     advice: str = ""
 
     @property
-    def told(self) -> str:
+    def reported(self) -> str:
         """Where it does not hold: 'check "long enough" failed: 24.7 ms; expected at least 10 s'."""
         outcome = {"failed": "failed", "warning": "gives a warning", "ok": "holds"}[self.outcome]
         return f'check "{self.name}" {outcome}: {self.actual}; expected {self.expected}'
@@ -44,18 +44,18 @@ class Conditions(_Part):
     mount_source: str
     mount_options: str
     block_bytes: int
-    stripe_bytes: int = Field(description="0: none, or not known")
+    stripe_bytes: int = Field(description="0: none, or unknown")
     free_bytes: int
     direct_cached: str = Field(
-        "", description="why direct I/O meets a cache of this machine all the same; empty: none is known"
+        "", description="reason for which direct I/O still uses a cache of this machine; empty: none known"
     )
     own_cache: str = Field(
         "",
-        description="why this machine may have files in a cache that the kernel does not show; empty: none is"
+        description="reason for which files may be in a cache that the kernel does not report; empty: none"
         " known",
     )
     memory: str = Field(
-        "", description="why what is stored is in the memory of this machine; empty: nothing says so"
+        "", description="reason for which stored data is in the memory of this machine; empty: none known"
     )
     versions: dict[str, str]
     command: str
@@ -66,31 +66,33 @@ class Meanwhile(_Part):
 
     processor_pressure_s: float | None = Field(
         description="in which something waited for a processor, as the kernel averages it over those that"
-        " had something to do; null: it does not tell"
+        " had something to do; null: not reported"
     )
-    memory_pressure_s: float | None = Field(None, description="likewise, for memory")
-    device: str = Field(description="the block device below the target; empty: none is known")
+    memory_pressure_s: float | None = Field(None, description="the same for memory")
+    device: str = Field(description="block device below the target; empty: none known")
     plain: bool = Field(
         False,
-        description="a disk and a file system that take little processor time: no RAID, encryption or loop",
+        description="disk and file system need little processor time: no RAID, encryption or loop device",
     )
     device_read_bytes: int
     device_written_bytes: int
-    other_runs: list[str] = Field(description="folders of other runs that worked in the target")
+    other_runs: list[str] = Field(description="directories of other runs that used the target")
 
 
 class Clock(_Part):
     """What the clocks did during a run, on the machine where it was begun. Times are of the monotonic one."""
 
-    source: str = Field(description="what the kernel reads it from; empty: it does not tell")
-    source_before: str = Field(description="likewise, before the run")
-    seconds: float = Field(description="between the two looks, before the run and after it")
+    source: str = Field(description="clock source of the kernel; empty: not reported")
+    source_before: str = Field(description="the same before the run")
+    seconds: float = Field(description="time between both readings, before and after the run")
     set_by_s: float = Field(
-        description="by which the time of day went ahead of it meanwhile: it was set, or the machine stood"
-        " still"
+        description="seconds by which the time of day advanced more than the clock: it was stepped, or the"
+        " machine was suspended"
     )
-    suspended_s: float = Field(ge=0, description="in which the machine was suspended")
-    adjusted_share: float = Field(description="by which it was made faster than the machine's own clock is")
+    suspended_s: float = Field(ge=0, description="seconds during which the machine was suspended")
+    adjusted_share: float = Field(
+        description="share by which the clock was accelerated relative to the machine's oscillator"
+    )
 
 
 class Percentiles(_Part):
@@ -106,10 +108,11 @@ class Percentiles(_Part):
 class FrameFigures(_Part):
     """What follows from the document of a frames workload."""
 
-    needed_hz: float = Field(description="0: as fast as it went")
+    needed_hz: float = Field(description="0: unpaced")
     needed_bytes_per_s: float
     carried_bytes_per_s: float = Field(
-        description="written until the last file was synced and closed; at a rate at most what was needed"
+        description="throughput until the last file was synced and closed; at a rate at most the required"
+        " throughput"
     )
     due: int
     written: int
@@ -117,16 +120,16 @@ class FrameFigures(_Part):
     late: int
     failed: int
     unfinished: int
-    lost_share: float = Field(description="of due frames: those that were not written")
+    lost_share: float = Field(description="share of due frames that were not written")
     lost_share_bound_95: float = Field(
-        description="the true share is below this with 95 % confidence, if frames are lost one by one"
+        description="upper bound of the true share with 95 % confidence, for independent losses"
     )
     latency_ms: Percentiles
     service_ms: Percentiles
     jitter_ms: Percentiles
     stall_s: float
     recovery_s: float | None = Field(
-        description="after the longest stall, until a frame was in time again; null: none, or it never was"
+        description="time after the longest stall until a frame was on time again; null: no stall, or never"
     )
     held_max: int
 
@@ -141,11 +144,13 @@ class StreamFigures(_Part):
 
     phase: Literal["write", "read"]
     bytes: int
-    bytes_per_s: float = Field(description="until the last thread was done")
+    bytes_per_s: float = Field(description="time until the last thread was done")
     first_done_s: float | None
     last_done_s: float | None
     service_ms: Percentiles
-    cached_share: float | None = Field(description="of the files, in this machine's memory before the phase")
+    cached_share: float | None = Field(
+        description="share of the files in this machine's page cache before the phase"
+    )
     mismatches: int | None
 
     @property
@@ -158,17 +163,17 @@ class OperationFigures(_Part):
     """What follows from all iterations of one operation of a metadata workload, those that were completed."""
 
     operation: Operation
-    operations: int = Field(description="of each iteration")
-    iterations: int = Field(description="that were completed")
-    rate_max: float = Field(description="operations a second of all threads, until the last one was done")
+    operations: int = Field(description="rate of each iteration")
+    iterations: int = Field(description="number of completed iterations")
+    rate_max: float = Field(description="operations per second of all threads until the last thread was done")
     rate_min: float
     rate_mean: float
     rate_deviation: float | None = Field(
-        description="standard deviation over iterations, divided by n - 1; null for a single one"
+        description="standard deviation over iterations (divisor n - 1); null for a single iteration"
     )
-    seconds: float = Field(description="all iterations together")
+    seconds: float = Field(description="duration of all iterations")
     together: float = Field(
-        description="time of the first thread over that of the last, in the worst iteration"
+        description="duration of the first thread divided by that of the last, in the worst iteration"
     )
     latency_ms: Percentiles
 
@@ -182,10 +187,10 @@ class ProcessorCost(_Part):
     """Processor time for each GB (10⁹ bytes) that was moved: written and read, or sent and received."""
 
     moved_bytes: int
-    user_s_per_gb: float = Field(description="of the whole machine, whoever used it")
-    system_s_per_gb: float = Field(description="the kernel, with its interrupts")
-    steal_s_per_gb: float = Field(description="taken by other virtual machines")
-    own_user_s_per_gb: float = Field(description="of the load generator alone")
+    user_s_per_gb: float = Field(description="processor time of the whole machine")
+    system_s_per_gb: float = Field(description="kernel time including interrupts")
+    steal_s_per_gb: float = Field(description="time used by other virtual machines")
+    own_user_s_per_gb: float = Field(description="processor time of the load generator")
     own_system_s_per_gb: float
 
     @property
@@ -203,9 +208,9 @@ class ProfileSymbol(_Part):
 class Profile(_Part):
     """Where the processors of the machine spent the time in which they were not idle."""
 
-    idle_share: float = Field(description="of all processors' time")
-    shares: dict[str, float] = Field(description="by what the work was for, the largest first")
-    symbols: list[ProfileSymbol] = Field(description="functions, the largest first")
+    idle_share: float = Field(description="share of the time of all processors")
+    shares: dict[str, float] = Field(description="shares by purpose, the largest first")
+    symbols: list[ProfileSymbol] = Field(description="functions, the largest share first")
 
 
 class RoundTrips(_Part):
@@ -222,23 +227,25 @@ class TransferFigures(_Part):
     name: Literal["up", "down", "both: up", "both: down"]
     streams: int
     bytes: int
-    seconds: float = Field(description="from the agreed start until the last byte had come")
+    seconds: float = Field(description="duration from the common start until the last byte arrived")
     bytes_per_s: float
-    share_of_link: float | None = Field(description="payload over what the link can carry; null: not known")
-    sent_again_share: float = Field(description="of the bytes that the sender's kernel sent")
-    round_trip_ms: float = Field(
-        description="as the sender's kernel had it at the end, mean over the streams"
+    share_of_link: float | None = Field(
+        description="payload divided by the capacity of the link; null: unknown"
     )
-    sender_busy_share: float = Field(description="of the busiest thread, in processors")
+    sent_again_share: float = Field(description="share of retransmitted bytes")
+    round_trip_ms: float = Field(
+        description="round-trip time at the end as reported by the sender's kernel, mean over the streams"
+    )
+    sender_busy_share: float = Field(description="load of the busiest thread, in processors")
     receiver_busy_share: float
-    sender_s_per_gb: float = Field(description="processor time of the sender's program, for each GB")
+    sender_s_per_gb: float = Field(description="processor time of the sender's program per GB")
     receiver_s_per_gb: float
 
 
 class NetworkFigures(_Part):
     """What follows from the document of a network workload."""
 
-    interface: str = Field(description="of the route to the other end; empty: not known")
+    interface: str = Field(description="network interface of the route to the other end; empty: unknown")
     link_bytes_per_s: float | None
     round_trips: list[RoundTrips]
     transfers: list[TransferFigures]
@@ -256,11 +263,11 @@ class Run(_Part):
     metadata: list[OperationFigures] = []
     network: NetworkFigures | None = None
     cost: ProcessorCost | None = None
-    meanwhile: Meanwhile | None = Field(None, description="null: nobody looked, or nothing is stored")
-    clock: Clock | None = Field(None, description="null: of a Penstock that did not look")
-    profile: Profile | None = Field(None, description="where one was asked for and could be made")
+    meanwhile: Meanwhile | None = Field(None, description="null: not measured, or nothing is stored")
+    clock: Clock | None = Field(None, description="null: of an older version that did not measure it")
+    profile: Profile | None = Field(None, description="profile, if requested and possible")
     ceiling_hz: float | None = Field(
-        None, description="frames a second that the generator reaches without storage"
+        None, description="frame rate in Hz that the generator reaches without storage"
     )
     document: LoadDocument
 
@@ -276,9 +283,11 @@ class Step(_Part):
     """A run of a verdict, and what it says about its rate."""
 
     kind: StepKind
-    rate_hz: float = Field(ge=0, description="0: as fast as it went")
-    outcome: StepOutcome = Field(description="measured: of the run as fast as it went, which has no rate")
-    shortcomings: list[str] = Field(description="why the rate did not hold, or the run is invalid")
+    rate_hz: float = Field(ge=0, description="0: unpaced")
+    outcome: StepOutcome = Field(description="measured: outcome of the unpaced run, which has no rate")
+    shortcomings: list[str] = Field(
+        description="reasons why the rate was not sustained, or the run is invalid"
+    )
     run: Run
 
 
@@ -289,23 +298,22 @@ class Search(_Part):
     """
 
     held_hz: float | None = Field(
-        description="the highest rate that held, of those below each that did not; null: none that was tried"
+        description="highest sustained rate below all rates that were not sustained; null: none"
     )
     not_held_hz: float | None = Field(
-        description="the lowest rate that did not hold, of those above each that did; null: none that was"
-        " tried"
+        description="lowest rate that was not sustained, above all sustained rates; null: none"
     )
-    held_runs: int = Field(1, ge=0, description="at the lower end; all of them held")
-    not_held_runs: int = Field(1, ge=0, description="at the upper end; none of them held")
+    held_runs: int = Field(1, ge=0, description="number of runs at the lower endpoint; all sustained")
+    not_held_runs: int = Field(1, ge=0, description="number of runs at the upper endpoint; none sustained")
     chance_hz: list[float] = Field(
-        [], description="rates between the ends, in a range where one run held and another did not"
+        [], description="rates within the bracket at which one run was sustained and another was not"
     )
-    full_speed_hz: float | None = Field(description="frames a second as fast as it went")
-    top_hz: float = Field(description="nothing higher would have been tried")
+    full_speed_hz: float | None = Field(description="frame rate in Hz of the unpaced run")
+    top_hz: float = Field(description="highest rate that the search would try")
     top_reason: TopReason
     ended: SearchEnd = Field(
-        description="narrow: the ends are near each other; chance: they are as near as they get, with rates"
-        " between them that hold by chance; top, bottom: nothing is left to try"
+        description="narrow: the bracket is narrow; chance: it cannot become narrower because rates in it"
+        " are sustained by chance; top, bottom: the limit of the search was reached"
     )
 
 
@@ -314,23 +322,25 @@ class Verdict(_Part):
 
     format: Literal["penstock-verdict 1"] = "penstock-verdict 1"
     detector: str
-    beside: str = Field("", description="what was repeated beside each step; empty: nothing")
+    beside: str = Field("", description="background load of each step; empty: none")
     answer: Answer
     reasons: list[str]
     advice: list[str]
-    problem: str | None = Field(description="what ended it before its time; null: it is complete")
+    problem: str | None = Field(description="reason for which it ended early; null: complete")
     needed_hz: float = Field(gt=0)
     needed_bytes_per_s: float
-    late_limit_s: float = Field(description="a rate does not hold where a frame took longer")
+    late_limit_s: float = Field(description="a rate is not sustained if the latency of a frame exceeds this")
     measured_bytes_per_s: float | None = Field(
-        description="at the highest rate that held; without a search, as fast as it went"
+        description="at the highest sustained rate; without a search, unpaced"
     )
-    margin: float | None = Field(description="measured / needed - 1")
-    detectors: int | None = Field(description="how many such detectors the measured bandwidth is enough for")
-    lost: int = Field(description="in all valid and warned runs at the detector's rate, as due")
+    margin: float | None = Field(description="headroom: measured / required - 1")
+    detectors: int | None = Field(
+        description="equivalent detectors: number of detectors that the measured bandwidth supports"
+    )
+    lost: int = Field(description="lost frames in all valid and warned runs at the detector's rate")
     due: int
     lost_share_bound_95: float
-    search: Search | None = Field(description="null: there was none")
+    search: Search | None = Field(description="null: none")
     steps: list[Step] = Field(description="in the order in which they were made")
 
 

@@ -45,9 +45,7 @@ class _Check:
     def run(self) -> None:
         if len(self.layout.nodes) > _NODES_MAX:
             count = str(len(self.layout.nodes))
-            self.layout.add(
-                "error", 0, "there are too many objects", count, f"at most {_NODES_MAX} are possible"
-            )
+            self.layout.add("error", 0, "there are too many objects", count, f"the maximum is {_NODES_MAX}")
             return
         for node in self.layout.nodes:
             self._look_at(node)
@@ -66,29 +64,23 @@ class _Check:
             self._name(node, names[-1])
         for attribute in node.attributes:
             if not is_possible(attribute.name) or len(attribute.name.encode()) > _NAME_BYTES_MAX:
-                self._error(
-                    node, "the attribute's name is not possible", repr(attribute.name), "choose another"
-                )
+                self._error(node, "the attribute's name is invalid", repr(attribute.name), "choose another")
         if len(node.attributes) > _ATTRIBUTES_MAX:
             actual = f"{node.path} has {len(node.attributes)}"
-            self._error(
-                node, "there are too many attributes", actual, f"at most {_ATTRIBUTES_MAX} are possible"
-            )
+            self._error(node, "there are too many attributes", actual, f"the maximum is {_ATTRIBUTES_MAX}")
         if len({attribute.name for attribute in node.attributes}) < len(node.attributes):
-            self._error(node, "an attribute stands twice", node.path, "remove one of the two")
+            self._error(node, "duplicate attribute", node.path, "remove one of the two")
         if node.attributes and node.kind == "link":
-            self._error(
-                node, "a link has no attributes of its own", node.path, "give them to what it leads to"
-            )
+            self._error(node, "a link has no attributes of its own", node.path, "give them to its target")
         if node.path == KEPT or is_below(node.path, KEPT):
             self._error(node, f"{KEPT} is Penstock's own", node.path, "choose another place")
         if node.path == "/entry" and node.kind != "group":
             self._error(node, f"/entry has to be a group, for {KEPT}", node.path, "choose another name")
         if node.metadata is not None and not is_possible(node.metadata.name, slashes=True):
-            self._error(node, "no frame brings a value of that name", repr(node.metadata.name), "correct it")
+            self._error(node, "no frame has a value of that name", repr(node.metadata.name), "correct it")
         if node.channel == "" or (isinstance(node.channel, int) and not 0 <= node.channel < 32):
             self._error(
-                node, "there is no such channel", str(node.channel), "channels count from 0, up to 31"
+                node, "this channel does not exist", str(node.channel), "channels count from 0, up to 31"
             )
         first = self.by_path.setdefault(node.path, node)
         if first is not node:
@@ -117,7 +109,7 @@ class _Check:
         parts = group.split("/")
         if parts[0] or not all(is_possible(part) for part in parts[1:]):
             self.layout.add(
-                "error", line, "metadata is no path of a group", group, "for example /entry/metadata"
+                "error", line, "metadata is not a path of a group", group, "for example /entry/metadata"
             )
             return
         kept = group == KEPT or is_below(group, KEPT)
@@ -152,7 +144,9 @@ class _Check:
             if node.kind == "group" and node.source:
                 first = seen.setdefault(node.source, node)
                 if first is not node:
-                    self._error(node, "two groups take over one", f"{first.path} and {node.path}", "keep one")
+                    self._error(
+                        node, "two groups replace the same group", f"{first.path} and {node.path}", "keep one"
+                    )
 
     def _follow_links(self) -> None:
         nodes = []
@@ -173,9 +167,9 @@ class _Check:
         for _ in range(_LINKS_MAX):
             if target in self.layout.omitted:
                 self.layout.omitted.add(link.path)
-                what = "what it leads to is left out, and so is it"
+                what = "its target is left out, and so is the link"
                 self.layout.add(
-                    "warning", link.line, what, f"{link.path} → {target}", "let it lead elsewhere"
+                    "warning", link.line, what, f"{link.path} → {target}", "choose another target"
                 )
                 return None
             node = self.by_path.get(target)
@@ -184,7 +178,7 @@ class _Check:
             if node.kind != "link":
                 return target
             target = node.target
-        self._error(link, "links go round in a circle", link.path, "let one lead to a dataset or group")
+        self._error(link, "links form a loop", link.path, "let one point to a dataset or group")
         return target
 
     def _unknown(self, link: Node, target: str) -> str:
@@ -194,7 +188,7 @@ class _Check:
         if any(is_below(target, group) for group in self._taken_groups()):
             return target
         if self.layout.metadata_group is not None and parent_of(target) == self.layout.metadata_group:
-            what = "the link is there only if frames bring that value"
+            what = "the link exists only if frames have that value"
             self.layout.add(
                 "warning", link.line, what, f"{link.path} → {target}", "name the value in a dataset"
             )
@@ -249,7 +243,7 @@ class _Check:
                 if state.get(link.target) == 1:
                     shown = f"{link.path} → {link.target}"
                     self._error(
-                        link, "the link leads back into a group that it is in", shown, "link what is in it"
+                        link, "the link points back into a group that contains it", shown, "link its contents"
                     )
                 elif not state.get(link.target):
                     pending.append((link.target, False))
@@ -265,7 +259,7 @@ class _Check:
                     self.layout.add(
                         "warning",
                         node.line,
-                        f"its attribute {name} names nothing",
+                        f"its attribute {name} names no object",
                         f"{node.path}: {named}",
                         "name an object of the group",
                     )

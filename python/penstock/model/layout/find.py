@@ -24,7 +24,7 @@ def ready_layouts(folder: Path) -> dict[str, Path]:
 def read_layout(choice: str, folder: Path) -> Layout:
     """A ready layout's name, or a file; `?NAME=VALUE&…` behind it sets parameters.
 
-    Findings tell what is wrong with it. A UsageError where there is nothing to read.
+    Findings list its problems. Raises UsageError if there is nothing to read.
     """
     path, given = _divide(choice, folder)
     content = _content(path)
@@ -49,25 +49,25 @@ def _parse(path: Path, content: bytes, given: dict[str, str]) -> Layout:
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is no text in UTF-8: {error}", f"see {PAGE}") from error
+        raise UsageError(f"{path} is not UTF-8 text", f"see {PAGE}") from error
     return read_layout_text(text, path.stem, str(path), given)
 
 
 def load_layout(choice: str, folder: Path) -> Layout:
-    """One that can be recorded with: a UsageError tells what keeps it from that."""
+    """Returns a valid layout. Raises UsageError with its problems otherwise."""
     layout = read_layout(choice, folder)
     if layout.errors:
         raise UsageError(
             "\n".join(describe(finding) for finding in layout.errors),
-            f"`penstock layout check {choice}` tells all; see {PAGE}",
+            f"`penstock layout check {choice}` lists all problems; see {PAGE}",
         )
     return layout
 
 
 def describe(finding: Finding) -> str:
     """ "file:line: what is wrong: value (remedy)" """
-    told = ": ".join(part for part in (finding.where, finding.what, finding.actual) if part)
-    return f"{told} ({finding.remedy})" if finding.remedy else told
+    reported = ": ".join(part for part in (finding.where, finding.what, finding.actual) if part)
+    return f"{reported} ({finding.remedy})" if finding.remedy else reported
 
 
 def _divide(choice: str, folder: Path) -> tuple[Path, dict[str, str]]:

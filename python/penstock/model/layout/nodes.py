@@ -110,11 +110,11 @@ class Layout:
         self.findings.append(Finding(level=level, what=what, where=where, actual=actual, remedy=remedy))
 
     def takes_name(self, name: str, line: int) -> bool:
-        """Whether an object can have it; else a finding tells why not."""
+        """Returns whether an object can have it; adds a finding if not."""
         if is_possible(name) and len(name.encode()) <= _NAME_BYTES_MAX and name == name.strip():
             return True
         remedy = "letters, digits, _ and - are best; it must not hold / or control characters"
-        self.add("error", line, "the name is not possible", repr(name)[:100], remedy)
+        self.add("error", line, "the name is invalid", repr(name)[:100], remedy)
         return False
 
     @property

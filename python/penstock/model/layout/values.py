@@ -13,17 +13,17 @@ _TEXT_BYTES_MAX = 65536
 
 
 def constant_of(value: Any, kind: str | None = None) -> Constant:
-    """Whole numbers are int64, others float64, unless `kind` says otherwise. ValueErrors tell."""
+    """Whole numbers are int64, others float64, unless `kind` says otherwise. Raises ValueError."""
     if kind is not None and kind not in TYPES:
-        raise ValueError(f'the type "{kind}" is not known; it may be {", ".join(TYPES)}')
+        raise ValueError(f'the type "{kind}" is unknown; expected {", ".join(TYPES)}')
     items = value if isinstance(value, list) else [value]
     if not items:
         raise ValueError("the list is empty")
     if len(items) > _COUNT_MAX:
-        raise ValueError(f"it has {len(items)} values; at most {_COUNT_MAX} are possible")
+        raise ValueError(f"it has {len(items)} values, which exceeds the maximum of {_COUNT_MAX}")
     kind = kind or _type_of(items)
     if kind == "bool" and isinstance(value, list):
-        raise ValueError("there are no lists of truth values; use int8")
+        raise ValueError("lists of truth values are not supported; use int8")
     checked = [_checked(item, kind) for item in items]
     return Constant(kind, checked if isinstance(value, list) else checked[0])
 
@@ -37,7 +37,7 @@ def _type_of(items: Sequence[Any]) -> str:
         return "float64"
     if all(isinstance(item, str) for item in items):
         return "text"
-    raise ValueError("its values are of several kinds")
+    raise ValueError("its values have different types")
 
 
 def _checked(item: Any, kind: str) -> bool | int | float | str:
@@ -48,7 +48,7 @@ def _checked(item: Any, kind: str) -> bool | int | float | str:
             return item
         raise ValueError(f"{item!r} is neither true nor false")
     if isinstance(item, bool) or not isinstance(item, int | float):
-        raise ValueError(f"{item!r} is no number")
+        raise ValueError(f"{item!r} is not a number")
     if kind.startswith("float"):
         return _real(float(item), kind)
     if not isinstance(item, int) or not _fits(item, kind):
@@ -58,7 +58,7 @@ def _checked(item: Any, kind: str) -> bool | int | float | str:
 
 def _text(item: Any) -> str:
     if not isinstance(item, str):
-        raise ValueError(f"{item!r} is no text; put it in quotes")
+        raise ValueError(f"{item!r} is not text; put it in quotes")
     if "\0" in item or any(0xD800 <= ord(letter) <= 0xDFFF for letter in item):
         raise ValueError("the text has a character that HDF5 cannot store")
     if len(item.encode()) > _TEXT_BYTES_MAX:

@@ -44,12 +44,12 @@ _WHEN: dict[str, When] = {"OnFileOpen": "first", "OnFileClose": "last"}
 
 
 def read_layout_xml(content: bytes, name: str, file: str) -> Layout:
-    """`file` stands for it in messages. A UsageError where it is no such XML at all; else findings tell."""
+    """Returns the layout and its findings; `file` is for messages. Raises UsageError if it is no XML."""
     root = _parse(content, file)
     if _tag(root) not in ("hdf5_layout", "group"):
         raise UsageError(
             f"{file}:{root.sourceline}: the first element is <{_tag(root)}>",
-            f"<hdf5_layout> is expected; see {PAGE}",
+            f"expected <hdf5_layout>; see {PAGE}",
         )
     return _Reader(root, name, file).layout
 
@@ -66,11 +66,11 @@ def _parse(content: bytes, file: str) -> etree._Element:
     try:
         root = etree.fromstring(content, parser)
     except etree.XMLSyntaxError as error:
-        raise UsageError(f"{file}:{error.lineno}: this is not XML: {error.msg}", f"see {PAGE}") from error
+        raise UsageError(f"{file}:{error.lineno}: not XML: a syntax error", f"see {PAGE}") from error
     if root.getroottree().docinfo.internalDTD is not None:
         line = 1 + content[: max(content.find(b"<!DOCTYPE"), 0)].count(b"\n")
         raise UsageError(
-            f"{file}:{line}: it declares a document type (DOCTYPE), which may hold entities",
+            f"{file}:{line}: it declares a document type (DOCTYPE), which is not allowed",
             "remove it; layouts need none",
         )
     return root
@@ -123,7 +123,7 @@ class _Reader:
         automatic = root.get("auto_ndattr_default", "true")
         if automatic not in ("true", "false"):
             self._warn(
-                root, "auto_ndattr_default is not understood", automatic, "true or false; true is taken"
+                root, "auto_ndattr_default cannot be read", automatic, "expected true or false; true is used"
             )
         return str(automatic) != "false"
 
@@ -133,9 +133,7 @@ class _Reader:
                 continue  # of another namespace, as where the schema lies
             if key not in _KNOWN[_tag(element)]:
                 text = f'<{_tag(element)} {key}="{value}">'
-                self._warn(
-                    element, "there is no such attribute", text, "it is passed over, as by areaDetector"
-                )
+                self._warn(element, "unknown attribute", text, "it is ignored, as by areaDetector")
 
     def _children(self, element: etree._Element) -> Iterator[etree._Element]:
         for child in element.iterchildren(tag=etree.Element):
@@ -151,7 +149,7 @@ class _Reader:
             else:
                 inside = f"<{_tag(child)}> inside <{_tag(element)}>"
                 self._warn(
-                    child, "there is no such element here", inside, "it is passed over, as by areaDetector"
+                    child, "this element is not allowed here", inside, "it is ignored, as by areaDetector"
                 )
 
     def _global(self, element: etree._Element) -> None:
@@ -164,7 +162,7 @@ class _Reader:
                 "all frames go to the default dataset; the value is kept with each frame",
             )
         else:
-            self._warn(element, "there is no such global", value, "it is passed over")
+            self._warn(element, "unknown global", value, "it is ignored")
 
     def _name(self, element: etree._Element) -> str | None:
         name = element.get("name")
@@ -177,7 +175,7 @@ class _Reader:
         value = element.get(key)
         if value not in (None, "true", "false"):
             self._warn(
-                element, f"{key} is neither true nor false", str(value), "false is taken, as by areaDetector"
+                element, f"{key} is neither true nor false", str(value), "false is used, as by areaDetector"
             )
         return str(value) == "true"
 
@@ -188,7 +186,7 @@ class _Reader:
         path = join(parent, name)
         if depth > _DEPTH_MAX or len(path) > PATH_BYTES_MAX:
             what = "groups are too deep" if depth > _DEPTH_MAX else "the path is too long"
-            limit = f"at most {_DEPTH_MAX} levels and {PATH_BYTES_MAX} bytes are possible"
+            limit = f"at most {_DEPTH_MAX} levels and {PATH_BYTES_MAX} bytes"
             self._error(element, what, f"{path[:60]}…", limit)
             return
         if depth == 1:
@@ -196,7 +194,7 @@ class _Reader:
         if self._flag(element, "ndattr_default"):
             if self._default_group is not None:
                 self._warn(
-                    element, "there is a default group for attributes already", path, self._default_group
+                    element, "another group is already the default for attributes", path, self._default_group
                 )
             self._default_group = self._default_group or path
         place = len(self.layout.nodes)
@@ -229,8 +227,8 @@ class _Reader:
                 if not value:
                     self._error(element, "the attribute is not named", path, 'give one: ndattribute="…"')
                     return
-                told = FrameValue(value, self._when(element))
-                self.layout.nodes.append(Node(path, "metadata", line, attributes, metadata=told))
+                reported = FrameValue(value, self._when(element))
+                self.layout.nodes.append(Node(path, "metadata", line, attributes, metadata=reported))
             case "constant":
                 constant = self._constant(element, path)
                 if constant is not None:
@@ -240,7 +238,7 @@ class _Reader:
             case other:
                 self._error(
                     element,
-                    "the source is not known",
+                    "the source is unknown",
                     f'{path}: source="{other}"',
                     "detector, ndattribute or constant",
                 )
@@ -249,7 +247,7 @@ class _Reader:
         """In areaDetector's own default layout the one that gets its times."""
         if path.endswith("/timestamp"):
             line = element.sourceline or 0
-            what, remedy = "it has no source", "it gets the times at which frames came, in ns since 1970"
+            what, remedy = "it has no source", "it gets the arrival times of frames, in ns since 1970"
             self.layout.add("info", line, what, path, remedy)
             self.layout.nodes.append(Node(path, "series", line, source=ITEMS["received"].path))
             return
@@ -262,7 +260,7 @@ class _Reader:
         when = element.get("when")
         if when not in (None, "OnFileOpen", "OnFileClose", "OnFileWrite", "OnFrame"):
             self._warn(
-                element, "when is not known", str(when), "each frame's value is taken, as by areaDetector"
+                element, "`when` is unknown", str(when), "each frame's value is stored, as by areaDetector"
             )
         return _WHEN.get(when or "", "every")
 
@@ -271,7 +269,7 @@ class _Reader:
         try:
             if kind not in _TYPES:
                 self._warn(
-                    element, "the type is not known", f"{path}: {kind}", "string is taken, as by areaDetector"
+                    element, "the type is unknown", f"{path}: {kind}", "string is used, as by areaDetector"
                 )
                 kind = "string"
             if kind == "string":
@@ -282,7 +280,7 @@ class _Reader:
         except ValueError as error:
             shown = f'{path}: value="{text[:80]}" type="{kind}"'
             self._error(
-                element, f"the value is not of its type: {error}", shown, "correct the value or the type"
+                element, f"the value does not have its type: {error}", shown, "correct the value or the type"
             )
             return None
 
@@ -304,7 +302,7 @@ class _Reader:
                 self._error(element, "the source is missing", f"attribute {name}", _ATTRIBUTE_SOURCES)
             case other:
                 self._error(
-                    element, "the source is not known", f"attribute {name}: {other}", _ATTRIBUTE_SOURCES
+                    element, "the source is unknown", f"attribute {name}: {other}", _ATTRIBUTE_SOURCES
                 )
         return []
 

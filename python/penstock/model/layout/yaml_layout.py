@@ -80,7 +80,7 @@ class LayoutFile(Plan):
     )
     metadata: str | None = Field(
         None,
-        description="the group, as a path, for values of frames that no dataset names; without it they go to"
+        description="the group, as a path, for values of frames without a dataset; without it they go to"
         " /entry/penstock/metadata",
     )
     ndattributes: bool = Field(
@@ -93,7 +93,7 @@ class LayoutFile(Plan):
 
 
 def read_layout_text(text: str, name: str, file: str, parameters: Mapping[str, str]) -> Layout:
-    """`file` stands for it in messages. A UsageError where it is not such YAML at all; else findings tell."""
+    """Returns the layout and its findings; `file` is for messages. Raises UsageError if it is no YAML."""
     document, tree = parse_yaml_tree(text, LayoutFile, file, PAGE)
     return _Reader(document, tree, name, file, parameters).layout
 
@@ -113,7 +113,7 @@ class _Reader:
                 self._values[key] = value
             else:
                 known = ", ".join(self._values) or "none"
-                self.layout.add("error", 0, "there is no such parameter", key, f"it has: {known}")
+                self.layout.add("error", 0, "unknown parameter", key, f"it has: {known}")
         self.layout.parameters = dict(self._values)
         self.layout.ndattributes = document.ndattributes
         if document.metadata is not None:
@@ -160,7 +160,7 @@ class _Reader:
         if len(given) > 1 or (given and (node.tree is not None or node.nxmx is not None)):
             others = [*given, *(key for key in ("tree", "nxmx") if getattr(node, key) is not None)]
             self.layout.add(
-                "error", line, "an object is one thing only", f"{path} has {', '.join(others)}", "keep one"
+                "error", line, "an object has exactly one kind", f"{path} has {', '.join(others)}", "keep one"
             )
             return
         kind = given[0] if given else "group"
@@ -195,7 +195,7 @@ class _Reader:
             self.layout.add(
                 "error",
                 line,
-                "the default layout has no such group",
+                "the default layout lacks this group",
                 f"nxmx: {path}",
                 f"it has {', '.join(GROUPS)}",
             )
@@ -205,7 +205,7 @@ class _Reader:
         if name in ITEMS:
             return ITEMS[name].path
         self.layout.add(
-            "error", line, "a series brings no such thing", f"series: {name}", f"one of {', '.join(ITEMS)}"
+            "error", line, "a series has no such value", f"series: {name}", f"one of {', '.join(ITEMS)}"
         )
         return "/entry/unknown"
 
@@ -215,7 +215,7 @@ class _Reader:
             self.layout.add(
                 "error",
                 line,
-                "the type of a frame's value is not known",
+                "the type of a frame's value is unknown",
                 f"{path}: {kind}",
                 "int, uint, float or text",
             )
@@ -224,7 +224,7 @@ class _Reader:
             self.layout.add(
                 "error",
                 line,
-                "a single value has the type that the frame's has",
+                "a single value has the type of the frame's value",
                 f"{path}: {kind}",
                 "remove type",
             )
@@ -236,9 +236,7 @@ class _Reader:
             return text
         if text[1:] not in self._values:
             known = ", ".join(f"${name}" for name in self._values) or "none"
-            self.layout.add(
-                "error", line, "there is no such parameter", f"{path}: {text}", f"it has: {known}"
-            )
+            self.layout.add("error", line, "unknown parameter", f"{path}: {text}", f"it has: {known}")
         return self._values.get(text[1:], text)
 
     def _constant(self, value: Any, kind: str | None, path: str, line: int) -> Constant | None:
@@ -248,7 +246,7 @@ class _Reader:
             return constant_of(value, kind)
         except ValueError as error:
             self.layout.add(
-                "error", line, f"the constant of {path} is not possible: {error}", str(value)[:80], PAGE
+                "error", line, f"the constant of {path} is invalid: {error}", str(value)[:80], PAGE
             )
             return None
 

@@ -103,12 +103,12 @@ class Pattern(BaseModel):
         if self.rows > geometry.rows or columns > geometry.columns:
             raise UsageError(
                 f'--read: "{self.text}" is larger than a frame of {geometry.rows} x {geometry.columns}',
-                "name a region inside the frame",
+                "name a region within the frame",
             )
         if (self.row or 0) + self.rows > geometry.rows or (self.column or 0) + columns > geometry.columns:
             raise UsageError(
-                f'--read: "{self.text}" reaches beyond a frame of {geometry.rows} x {geometry.columns}',
-                "the place is that of its first row and column",
+                f'--read: "{self.text}" extends beyond a frame of {geometry.rows} x {geometry.columns}',
+                "the position is that of its first row and column",
             )
         return (1 if self.kind == "roi" else geometry.frames), self.rows, columns
 

@@ -12,7 +12,7 @@ from penstock.model.storage import NETWORK_KINDS, StorageFacts, describe_facts, 
 from penstock.model.units import format_size, human_bytes, human_number
 
 # Orders of magnitude; only their relations choose a chunk. A request to storage costs as much time as a
-# transfer of so many bytes: about 0.1 ms at 1 GB/s here, ten times that over a network.
+# transfer of this many bytes: about 0.1 ms at 1 GB/s here, ten times that over a network.
 _REQUEST_BYTES_LOCAL = 100_000
 _REQUEST_BYTES_REMOTE = 1_000_000
 # A chunk is expanded at some 2 GB/s while storage gives about 1 GB/s.
@@ -165,7 +165,7 @@ def _weigh(
     ratio: float,
     expanding: float,
 ) -> list[Choice]:
-    """The cheapest first; `expanding` a byte costs so many bytes read from storage."""
+    """The cheapest first; `expanding` a byte costs as much as reading this many bytes from storage."""
     request = _REQUEST_BYTES_REMOTE if storage.kind in NETWORK_KINDS else _REQUEST_BYTES_LOCAL
     readings = [[reading(pattern, chunk, geometry) for pattern in patterns] for chunk in chunks]
 
@@ -252,7 +252,8 @@ def _why_chunk(
         )
     if best.padding > 1.005:
         reasons.append(
-            f"the frame is no multiple of the chunk: the chunks hold {best.padding:.2f} times its pixels; a"
+            f"the frame is not a multiple of the chunk: the chunks hold {best.padding:.2f} times its pixels;"
+            f" a"
             " codec takes that away, without one the file grows by it"
         )
     through = [p for p in patterns if p.kind in ("pixel", "rows")]
@@ -281,9 +282,10 @@ def _codec(ratios: Ratios) -> tuple[CodecPlan, str]:
             f"bszstd: it makes these images {dense:.1f} times smaller, bslz4 {fast:.1f} times; it takes about"
             " three times the processor time, so choose bslz4 where cores are short"
         )
-    told = f"; bszstd would make it {dense:.1f}" if "bszstd" in ratios.by_codec else ""
+    reported = f"; bszstd would make it {dense:.1f}" if "bszstd" in ratios.by_codec else ""
     return CodecPlan(encoding="bslz4"), (
-        f"bslz4: {fast:.1f} times smaller{told}; readers of the field expect it, and it expands at gigabytes"
+        f"bslz4: {fast:.1f} times smaller{reported}; readers of the field expect it, and it expands at"
+        f" gigabytes"
         " a second"
     )
 

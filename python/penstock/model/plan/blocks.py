@@ -27,7 +27,7 @@ _COUNT_MAX = 10**6
 
 
 class Redundancy(BaseModel):
-    """For so much data so much parity, or so many copies: 8+2 is RAID 6 over ten drives, 1+1 two copies."""
+    """Parity or copies per data: 8+2 is RAID 6 over ten drives, 1+1 is two copies."""
 
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
@@ -39,7 +39,7 @@ class Redundancy(BaseModel):
         """Of "8+2" or "none". A ValueError says what is allowed."""
         match = _REDUNDANCY.fullmatch(text.strip())
         if match is None and text.strip() != "none":
-            raise ValueError(f'"{text}" is no redundancy; write DATA+PARITY, as 8+2, or none')
+            raise ValueError(f'"{text}" is not a redundancy; write DATA+PARITY, such as 8+2, or none')
         return cls() if match is None else cls(data=int(match[1]), parity=int(match[2]))
 
     @property
@@ -56,7 +56,7 @@ def _redundancy(value: Any) -> Any:
 
 
 class Stage(Plan):
-    """What every byte passes: so many equal parts side by side."""
+    """A stage that every byte passes: a number of equal parts in parallel."""
 
     name: str = Field(pattern=r"^\S(.{0,78}\S)?$")
     count: int = Field(1, ge=1, le=_COUNT_MAX)
@@ -215,7 +215,7 @@ def figures_of(
 
 
 def whole(number: float) -> int:
-    """So many whole things; what is only rounding takes no further one."""
+    """Returns the number of units, rounded up except for rounding errors."""
     return math.ceil(number * (1 - _ROUNDING))
 
 
@@ -272,6 +272,6 @@ def find_block(name: str, folder: Path) -> Block:
     known = sorted(file.stem for file in folder.glob("*.yaml"))
     if name not in known:
         raise UsageError(
-            f'there is no block "{name}"', f"known are {', '.join(known)}; or name a YAML file as in {PAGE}"
+            f'unknown block "{name}"', f"use one of {', '.join(known)}, or a YAML file as in {PAGE}"
         )
     return read_yaml(folder / f"{name}.yaml", Block, PAGE)

@@ -59,7 +59,7 @@ class DataSheet(_Part):
     made: str = Field(description="ISO 8601, UTC")
     groups: list[FactGroup]
     hints: list[Hint]
-    speeds: list[LocalSpeed] = Field([], description="empty: nothing was measured")
+    speeds: list[LocalSpeed] = Field([], description="empty: no measurement")
 
     def group(self, key: str) -> FactGroup | None:
         return next((group for group in self.groups if group.key == key), None)

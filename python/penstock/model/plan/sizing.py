@@ -32,7 +32,7 @@ class _Part(BaseModel):
 
 
 class Order(_Part):
-    """So many detectors of a name: "2xeiger2-16m@100"."""
+    """A number of detectors of one name: "2xeiger2-16m@100"."""
 
     name: str
     count: int = Field(1, ge=1, le=_COUNT_MAX)
@@ -43,7 +43,7 @@ class Order(_Part):
         match = _ORDER.fullmatch(text.strip())
         form = "write NAME, COUNTxNAME or COUNTxNAME@HZ, as 2xeiger2-16m@100"
         if match is None:
-            raise UsageError(f'"{text}" names no detector', form)
+            raise UsageError(f'"{text}" does not name a detector', form)
         try:
             return cls.model_validate(
                 {
@@ -66,14 +66,14 @@ class CodecMeasurement(_Part):
     """What a thread of the recorder made of frames."""
 
     encoding: Encoding
-    images: str = Field(description="which frames: simulated ones, or whose")
-    ratio: float = Field(description="raw bytes for each stored one")
-    bytes_per_s: float = Field(description="raw bytes that one thread compresses in a second of its time")
+    images: str = Field(description="frames used: simulated or recorded ones")
+    ratio: float = Field(description="compression ratio")
+    bytes_per_s: float = Field(description="uncompressed bytes per second that one thread compresses")
     frames: int
     raw_bytes: int
     processor: str
     simulated: bool
-    others_share: float = Field(description="of the processors, that others had meanwhile")
+    others_share: float = Field(description="share of the processors that other programs used")
 
 
 class Compression(_Part):
@@ -82,10 +82,10 @@ class Compression(_Part):
     encoding: Encoding = "none"
     ratio: float = Field(1.0, gt=0, le=1e6, allow_inf_nan=False)
     ratio_from: str = "nothing compresses"
-    speed_bytes_per_s: float | None = Field(None, description="raw, of a core")
+    speed_bytes_per_s: float | None = Field(None, description="uncompressed bytes per second of one core")
     speed_from: str = ""
-    speed_doubt: str = Field("", description="why the measured speed may be too low")
-    simulated: bool = Field(False, description="measured on frames of the simulator")
+    speed_doubt: str = Field("", description="reason for which the measured speed may be too low")
+    simulated: bool = Field(False, description="measured with simulated frames")
 
 
 class Wanted(_Part):
@@ -100,33 +100,43 @@ class Wanted(_Part):
 class Assumptions(_Part):
     """What the figures rest on besides the detectors."""
 
-    duty: float = Field(1.0, gt=0, le=1, allow_inf_nan=False, description="share of the time with frames")
+    duty: float = Field(
+        1.0, gt=0, le=1, allow_inf_nan=False, description="duty cycle: share of the time with frames"
+    )
     headroom: float = Field(
         0.2,
         ge=0,
         le=100,
         allow_inf_nan=False,
-        description="bandwidth, cores and links beyond the peak, as a share",
+        description="headroom of bandwidth, cores and links above the peak, as a share",
     )
     fill: float = Field(
-        0.9, gt=0, le=1, allow_inf_nan=False, description="share of the capacity that is ever used"
+        0.9, gt=0, le=1, allow_inf_nan=False, description="maximum fill level, as a share of the capacity"
     )
-    retention_days: float = Field(
-        30.0, ge=0, le=36525, allow_inf_nan=False, description="how long data stays"
-    )
+    retention_days: float = Field(30.0, ge=0, le=36525, allow_inf_nan=False, description="retention in days")
     write_bytes_per_s: float = Field(
-        0.0, ge=0, le=BANDWIDTH_MAX, allow_inf_nan=False, description="written besides the detectors' frames"
+        0.0,
+        ge=0,
+        le=BANDWIDTH_MAX,
+        allow_inf_nan=False,
+        description="additional write bandwidth in bytes per second",
     )
     read_factor: float = Field(
-        0.0, ge=0, le=1000, allow_inf_nan=False, description="read at the same time, times what is written"
+        0.0,
+        ge=0,
+        le=1000,
+        allow_inf_nan=False,
+        description="concurrent read bandwidth as a multiple of the write bandwidth",
     )
-    capacity_bytes: int = Field(0, ge=0, lt=2**63, description="held besides what detectors and writing need")
+    capacity_bytes: int = Field(0, ge=0, lt=2**63, description="additional capacity in bytes")
     compresses: Literal["recorder", "detector"] = "recorder"
     link_speeds: list[Bandwidth] = Field([1.25e9, 3.125e9, 12.5e9], min_length=1, max_length=16)
     link_efficiency: float = Field(0.9, gt=0, le=1, allow_inf_nan=False)
-    server_cores: int = Field(32, ge=1, le=10**6, description="of a recorder's server, for compression")
-    server_bandwidth: Bandwidth = Field(12.5e9, description="of a recorder's server, each way")
-    redundancy: Redundancy | None = Field(None, description="null: that of the blocks")
+    server_cores: int = Field(32, ge=1, le=10**6, description="cores of a recorder's server for compression")
+    server_bandwidth: Bandwidth = Field(
+        12.5e9, description="network bandwidth of a recorder's server in each direction"
+    )
+    redundancy: Redundancy | None = Field(None, description="redundancy; null: from the blocks")
 
     @model_validator(mode="after")
     def _distinct_speeds(self) -> Self:
@@ -145,13 +155,13 @@ class DetectorNeed(_Part):
     raw_bytes_per_s: float
     stored_bytes_per_s: float
     compression: Compression
-    cores: float | None = Field(description="that compress, without headroom; null: not known")
+    cores: float | None = Field(description="cores that compress, without headroom; null: unknown")
 
 
 class LinkNeed(_Part):
     """Ports of one speed, with headroom."""
 
-    bytes_per_s: float = Field(description="of a port")
+    bytes_per_s: float = Field(description="speed of a port")
     in_ports: int = Field(description="from the detectors to the recorders")
     out_ports: int = Field(description="from the recorders to the storage")
 
@@ -160,7 +170,7 @@ class ServerNeed(_Part):
     """Recorders' servers."""
 
     servers: int
-    for_cores: int | None = Field(description="null: the speed of the codec is not known")
+    for_cores: int | None = Field(description="null: the compression speed is unknown")
     for_network: int
 
 
@@ -174,13 +184,14 @@ class Sizing(_Part):
     stored_bytes_per_s: float = Field(description="at the peak")
     average_raw_bytes_per_s: float
     average_stored_bytes_per_s: float
-    cores: int | None = Field(description="that compress, with headroom; null: not known")
+    cores: int | None = Field(description="cores that compress, with headroom; null: unknown")
     links: list[LinkNeed]
     servers: ServerNeed
     need: Need = Field(
-        description="of the storage: bandwidth with headroom, capacity with retention and fill"
+        description="requirements of the storage: bandwidth with headroom, capacity with retention and fill"
+        " level"
     )
-    raw_capacity_bytes: float = Field(description="with the redundancy of the assumptions, if they have one")
+    raw_capacity_bytes: float = Field(description="blocks, with the redundancy of the assumptions if given")
     blocks: list[BlockFigures]
     notes: list[str]
 
@@ -264,18 +275,14 @@ def _servers(assumptions: Assumptions, cores: float | None, network: float) -> S
 def _notes(detectors: Sequence[DetectorNeed], assumptions: Assumptions, blocks: Sequence[Block]) -> list[str]:
     notes = []
     if any(each.cores is None for each in detectors):
-        notes.append(
-            "how fast a core compresses is not known: --measure finds it out, --codec-speed states it"
-        )
+        notes.append("the compression speed is unknown: measure it with --measure, or give --codec-speed")
     notes += dict.fromkeys(each.compression.speed_doubt for each in detectors if each.compression.speed_doubt)
     if any(each.compression.simulated for each in detectors):
-        notes.append(
-            "the ratio is that of simulated frames: real ones compress otherwise, --images measures it"
-        )
+        notes.append("the ratio is that of simulated frames: measure real ones with --images")
     if detectors and all(each.compression.encoding == "none" for each in detectors):
-        notes.append("no compression is counted: --ratio states one, --measure or --images finds one out")
+        notes.append("no compression is assumed: give --ratio, or measure it with --measure or --images")
     if assumptions.redundancy is None and not blocks and assumptions.retention_days:
-        notes.append("the capacity is for data alone: --redundancy adds parity or copies")
+        notes.append("the capacity is for data only: --redundancy adds parity or copies")
     return notes
 
 

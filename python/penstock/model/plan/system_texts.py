@@ -83,7 +83,7 @@ class Processors:
 
 
 def parse_cpuinfo(text: str) -> Processors:
-    """x86 tells sockets and cores; ARM tells hardly more than threads."""
+    """x86 reports sockets and cores; ARM reports little more than threads."""
     blocks = [parse_fields(block) for block in re.split(r"\n\s*\n", text) if block.strip()]
     processors = [block for block in blocks if "processor" in block]
     places = {(b["physical id"], b["core id"]) for b in processors if {"physical id", "core id"} <= b.keys()}
@@ -203,7 +203,7 @@ def parse_cgroup(text: str) -> dict[str, str]:
 
 
 def parse_cpu_max(text: str) -> float | None:
-    """cpu.max, "200000 100000": processors; None where there is no limit."""
+    """cpu.max, "200000 100000": processors; None without a limit."""
     words = text.split()
     numbers = [parse_number(word) for word in words]
     if len(words) != 2 or numbers[0] is None or not numbers[1] or numbers[0] <= 0 or numbers[1] < 0:

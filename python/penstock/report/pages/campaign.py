@@ -73,36 +73,36 @@ def _storages(campaign: Campaign) -> str:
     cases = {case.name: case.target for case in campaign.cases}
     found = {cases[each.case]: storage_line(each.run.conditions) for each in reversed(campaign.runs)}
     if not found:
-        return "no run was made"
+        return "no run"
     if len(campaign.targets) < 2:
         return next(iter(found.values()))
     names = [target.name for target in campaign.targets]
-    return "; ".join(f"{name}: {found.get(name, 'no run was made')}" for name in names)
+    return "; ".join(f"{name}: {found.get(name, 'no run')}" for name in names)
 
 
 def _source_section(campaign: Campaign) -> Section | None:
-    """Whose measurement this is, and where it differs from that."""
+    """Reproduced measurement, and where it differs from that."""
     if not campaign.reproduces:
         return None
-    lines = [Lines("It differs from that", campaign.departures)] if campaign.departures else []
-    return Section("Whose measurement this is", [Facts({"reproduces": campaign.reproduces}), *lines])
+    lines = [Lines("Differences from it", campaign.departures)] if campaign.departures else []
+    return Section("Reproduced measurement", [Facts({"reproduces": campaign.reproduces}), *lines])
 
 
 def _cases_block(campaign: Campaign) -> list[Block]:
-    """What makes the cases differ, where that is told."""
-    told = {
+    """Returns what makes the cases differ, if it is known."""
+    reported = {
         case.name: ", ".join(f"{name} {value}" for name, value in case.parameters.items())
         for case in campaign.cases
         if case.parameters
     }
-    return [Facts(told)] if told else []
+    return [Facts(reported)] if reported else []
 
 
 def _banners(campaign: Campaign) -> list[Banner]:
     banners = []
     planned = campaign.blocks * len(campaign.cases)
     if not campaign.complete:
-        banners.append(Banner("warning", f"Incomplete: {len(campaign.runs)} of {planned} runs were made."))
+        banners.append(Banner("warning", f"Incomplete: {len(campaign.runs)} of {planned} runs completed."))
     for failure in campaign.failures[:_FAILURES_SHOWN]:
         text = f"{failure.case}, block {failure.block + 1} failed: {failure.problem}"
         banners.append(Banner("void", text))
@@ -110,7 +110,7 @@ def _banners(campaign: Campaign) -> list[Banner]:
         banners.append(Banner("void", f"{len(campaign.failures)} runs failed in all."))
     void = sum(each.run.validity == "invalid" for each in campaign.runs)
     if void:
-        text = f"{void} of {len(campaign.runs)} runs are invalid. They are marked, and count in no median."
+        text = f"{void} of {len(campaign.runs)} runs are invalid. They are marked and excluded from medians."
         banners.append(Banner("void", text))
     return banners
 
@@ -140,7 +140,7 @@ def _values_table(campaign: Campaign, points: _Table, kinds: dict[str, Value]) -
                 rows.append(_value_row(case.name, name, kind, found, campaign.seed))
             elif (cell := cell_of(campaign, case, name)).invalid or cell.too_short or cell.failed:
                 rows.append(_empty_row(case.name, name, kind, found or _Points(), cell))
-    caption = "Medians of the blocks that are not invalid; the interval holds the true one so surely"
+    caption = "Medians of blocks that are not invalid, with their confidence intervals"
     return Table(caption, columns, rows)
 
 
@@ -161,7 +161,7 @@ def _value_row(case: str, name: str, kind: Value, found: _Points, seed: int) -> 
         Cell(case),
         Cell(name),
         Cell(value_text(interval.middle, kind.unit), is_narrow=True),
-        Cell(between if len(found.sound) > 1 else "a single run has none", is_narrow=True),
+        Cell(between if len(found.sound) > 1 else "none for a single run", is_narrow=True),
         Cell(f"{len(found.sound)}" + (f", {len(found.void)} invalid" if found.void else "")),
         Cell(", ".join(value_text(value, kind.unit, interval.middle) for value in found.sound[:20])),
         Cell(kind.better),
@@ -173,8 +173,8 @@ def _plot(campaign: Campaign, name: str, cases: dict[str, _Points], kind: Value)
     shown = [case.name for case in campaign.cases if case.name in cases][:_PLOTTED_CASES_MAX]
     intervals = {case: cases[case].interval(campaign.seed) for case in shown}
     known = {case: found.middle for case, found in intervals.items() if found is not None}
-    told = [f"{case[:60]}: {value_text(middle, kind.unit)}" for case, middle in known.items()]
-    medians = "; ".join(told[:20]) or "no sound run"
+    reported = [f"{case[:60]}: {value_text(middle, kind.unit)}" for case, middle in known.items()]
+    medians = "; ".join(reported[:20]) or "no valid run"
     more = f" The first {len(shown)} cases." if len(shown) < len(cases) else ""
     description = f"Medians of {name}: {medians}. {kind.better.capitalize()} is better.{more}"
 

@@ -117,7 +117,7 @@ def _curve(
     scale: float,
     label: str,
 ) -> None:
-    """Medians, with bars from the lowest to the highest run; what has no sound run is left out."""
+    """Medians, with bars from the lowest to the highest run; what has no valid run is left out."""
     points = [
         (place, cell.middle * scale, cell.lowest * scale, cell.highest * scale)
         for place, cell in zip(places, cells, strict=True)
@@ -128,7 +128,7 @@ def _curve(
     ]
     colour = COLOURS[_COLOURS[number % len(_COLOURS)]]
     if not points:
-        axes.plot([], [], color=colour, label=f"{label}: no sound run")
+        axes.plot([], [], color=colour, label=f"{label}: no valid run")
         return
     x, middle, low, high = zip(*sorted(points), strict=True)
     below = [m - at for m, at in zip(middle, low, strict=True)]

@@ -88,8 +88,8 @@ def _rate_of(run: Run) -> float:
 def _run_lines(place: _Line, run: Run, incomplete: bool = False) -> Iterator[_Line]:
     short = too_short_of(run)
     for name, value in values_of(run).items():
-        told: _Line = [*place[:-1], TOO_SHORT] if name in short else place
-        yield _line(told, run, incomplete, name, value, value.better)
+        reported: _Line = [*place[:-1], TOO_SHORT] if name in short else place
+        yield _line(reported, run, incomplete, name, value, value.better)
     for name in sorted(short - set(values_of(run))):
         yield _line([*place[:-1], TOO_SHORT], run, incomplete, name, None, "")
 
@@ -102,7 +102,7 @@ def _derived_lines(place: _Line, run: Run, incomplete: bool, names: Collection[s
 
 
 def _line(place: _Line, run: Run, incomplete: bool, name: str, reading: Reading | None, better: str) -> _Line:
-    """Without a reading there is no number: `outcome` says why."""
+    """Without a metric there is no number; `outcome` gives the reason."""
     incomplete = incomplete or run.document.interrupted or run.document.problem is not None
     where = [run.document.started, run.target, run.conditions.host, run.conditions.file_system]
     figure: _Line = ["", ""] if reading is None else [reading.value, reading.unit]

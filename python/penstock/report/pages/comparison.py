@@ -47,7 +47,7 @@ def comparison_page(comparison: Comparison, source: str) -> Page:
     threshold = f"changes up to {human_percent(comparison.threshold)} do not matter; "
     blocks: list[Block] = [Lines("Why", comparison.reasons)] if comparison.reasons else []
     blocks.append(Facts({"A": set_text(comparison.base), "B": set_text(comparison.other)}))
-    blocks += [Lines("To be known", comparison.notes)] if comparison.notes else []
+    blocks += [Lines("Remarks on the comparison", comparison.notes)] if comparison.notes else []
     values: list[Block] = [_values_table(comparison.values)] if comparison.values else []
     plot = interval_plot(comparison)
     return Page(
@@ -55,13 +55,13 @@ def comparison_page(comparison: Comparison, source: str) -> Page:
         answer=answer[:1].upper() + answer[1:],
         answer_state=_ANSWER_STATE[comparison.answer],
         subtitle=f"A is {comparison.base.name}, B is {comparison.other.name};"
-        f" {threshold if comparison.threshold else ''}better and worse are meant of B",
+        f" {threshold if comparison.threshold else ''}better and worse refer to B",
         source=source,
         banners=_banners(comparison),
         sections=[
             Section("", blocks),
             Section("Values", [*([plot] if plot is not None else []), *values]),
-            Section("What differs around them", [_differences(comparison)]),
+            Section("Differences in conditions", [_differences(comparison)]),
         ],
     )
 
@@ -69,13 +69,13 @@ def comparison_page(comparison: Comparison, source: str) -> Page:
 def _banners(comparison: Comparison) -> list[Banner]:
     sets: list[SetFacts] = [comparison.base, comparison.other]
     empty = [each.name for each in sets if not each.runs]
-    return [Banner("void", f"No run of {name} is sound: there is nothing to compare.") for name in empty]
+    return [Banner("void", f"No run of {name} is valid: nothing to compare.") for name in empty]
 
 
 def _values_table(values: Sequence[ValueComparison]) -> Table:
     columns = ["case", "value", "A", "B", "change of B", "interval", "outcome", "seen from"]
-    told = "Medians of both sets, each with its interval; the change with the interval that decided"
-    caption = ". ".join(filter(None, (told, change_note(values))))
+    reported = "Medians of both sets, each with its interval; the change with the interval that decided"
+    caption = ". ".join(filter(None, (reported, change_note(values))))
     return Table(caption, columns, [_value_row(row) for row in values])
 
 
@@ -87,7 +87,7 @@ def _value_row(row: ValueComparison) -> list[Cell]:
         Cell(row.value),
         *(Cell(text) for text in middles),
         Cell(change, is_narrow=True),
-        Cell(interval or "nothing is known of noise"),
+        Cell(interval or "noise unknown"),
         Cell(row.outcome, _OUTCOME_STATE[row.outcome], is_narrow=True),
         Cell(seen_text(row), is_narrow=True),
     ]
@@ -98,7 +98,7 @@ def _differences(comparison: Comparison) -> Block:
     if not found:
         if comparison.base.runs and comparison.other.runs:
             return Lines("", ["All known conditions are the same."])
-        return Lines("", ["One of them has no sound run: nothing can be said of conditions."])
+        return Lines("", ["One of them has no valid run: conditions cannot be compared."])
     rows = [
         [
             Cell(f"{each.case}: {each.name}" if each.case else each.name),
@@ -116,14 +116,14 @@ def interval_plot(comparison: Comparison) -> Picture | None:
     shown = drawn[:_PLOTTED_MAX]
     if not shown:
         return None
-    told = "; ".join(
+    reported = "; ".join(
         f"{row.case[:60]}: {row.value}: {' '.join(effect_texts(row))}, {row.outcome}" for row in shown[:20]
     )
     left = len(comparison.values) - len(shown)
     more = f" {counted(left, 'value')} of the table without a share or an interval." if left else ""
     return picture(
         "Changes of B, with the intervals that decided",
-        f"The change of each value: {told}.{more}",
+        f"The change of each value: {reported}.{more}",
         lambda figure: _draw_intervals(figure, comparison.threshold, shown),
         1.2 + 0.36 * len(shown),
     )

@@ -44,7 +44,7 @@ def page_of(document: Shown, source: str) -> Page:
 
 
 def _run_page(run: Run, source: str) -> Page:
-    what = "invalid: not to be used" if run.validity == "invalid" else run.validity
+    what = "invalid: do not use" if run.validity == "invalid" else run.validity
     return Page(
         title=f"A run of {run.workload} on {run.target}",
         answer="",
@@ -63,7 +63,7 @@ def _run_page(run: Run, source: str) -> Page:
 def _verdict_page(verdict: Verdict, source: str) -> Page:
     runs = [step.run for step in verdict.steps]
     started = runs[0].document.started if runs else ""
-    storage = storage_line(runs[0].conditions) if runs else "nothing was measured"
+    storage = storage_line(runs[0].conditions) if runs else "no measurement"
     target = runs[0].target if runs else ""
     sections = [
         Section("", [_tiles(verdict), *_reasons(verdict)]),
@@ -76,7 +76,7 @@ def _verdict_page(verdict: Verdict, source: str) -> Page:
         conditions = conditions_block([run.conditions for run in runs])
         sections.append(Section("Conditions", [pattern_block(runs[0]), conditions]))
     return Page(
-        title=f"Can this storage take the {verdict.detector}?",
+        title=f"Does this storage sustain the {verdict.detector}?",
         answer=verdict.answer[:1].upper() + verdict.answer[1:],
         answer_state=_ANSWER_STATE[verdict.answer],
         subtitle=f"{target}: {storage}; {started}{f'; beside {verdict.beside}' if verdict.beside else ''}",
@@ -89,11 +89,9 @@ def _verdict_page(verdict: Verdict, source: str) -> Page:
 def _banners(verdict: Verdict) -> list[Banner]:
     banners = []
     if verdict.problem is not None:
-        banners.append(Banner("bad", f"Incomplete: {verdict.problem}. It shows what was measured by then."))
+        banners.append(Banner("bad", f"Incomplete: {verdict.problem}. It shows the results up to then."))
     if verdict.answer == "invalid":
-        banners.append(
-            Banner("void", "What was measured is not the storage: the figures are not to be used.")
-        )
+        banners.append(Banner("void", "The measurement is invalid: do not use its metrics."))
     return banners
 
 
@@ -109,11 +107,7 @@ def _tiles(verdict: Verdict) -> Tiles:
     if verdict.measured_bytes_per_s is None or verdict.margin is None:
         tiles.append(_unmeasured_tile(verdict, state))
     else:
-        how = (
-            bracket_line(verdict.search, verdict.steps)
-            if verdict.search is not None
-            else "as fast as it goes"
-        )
+        how = bracket_line(verdict.search, verdict.steps) if verdict.search is not None else "unpaced"
         more = " or more" if is_at_least(verdict) else ""
         tiles.append(Tile("measured", f"{human_rate(verdict.measured_bytes_per_s)}{more}", how, state))
         good: State = "good" if verdict.margin >= 0 else "bad"
@@ -131,16 +125,16 @@ def _best_case_tile(best: BestCase, state: State) -> Tile:
     """On a busy machine: what the storage would have carried without the others."""
     if best.bytes_per_s is None:
         return Tile("best case", "not known", f"as {best.unknown}", state or "warning")
-    note = "at most, had no other program used this machine"
+    note = "at most, without other load on this machine"
     return Tile("best case", human_rate(best.bytes_per_s), note, state)
 
 
 def _unmeasured_tile(verdict: Verdict, state: State) -> Tile:
     carried = carries_bytes_per_s(verdict)
     if carried is None:
-        why = "no sound run at its rate" if verdict.answer == "invalid" else "no rate was found that held"
+        why = "no valid run at its rate" if verdict.answer == "invalid" else "no sustained rate was found"
         return Tile("measured", "not known", why, state or "warning")
-    why = "the detector's rate held, and no more was measured"
+    why = "the detector's rate was sustained; higher rates were not measured"
     return Tile("measured", f"{human_rate(carried)} or more", why, state or "warning")
 
 
@@ -164,7 +158,9 @@ def _steps_table(steps: Iterable[Step]) -> Table:
         "why",
     ]
     rows = [_step_row(number, step) for number, step in enumerate(steps, 1)]
-    return Table("Each run of this verdict, in order; times count from when a frame was due", columns, rows)
+    return Table(
+        "Each run of this verdict, in order; latencies count from the due time of a frame", columns, rows
+    )
 
 
 def _step_row(number: int, step: Step) -> list[Cell]:
@@ -198,8 +194,8 @@ def _search_section(verdict: Verdict) -> list[Section]:
     if verdict.search is None or plot is None:
         return []
     lines = [
-        f"{bracket_line(verdict.search, verdict.steps)}. Near the limit a rate holds by chance: both ends are"
-        " run again, and one that does not repeat lies between the ends that are shown.",
+        f"{bracket_line(verdict.search, verdict.steps)}. Near the limit a rate is sustained by chance: both"
+        f" endpoints are run again, and a rate that does not repeat lies within the bracket.",
         "A rate holds when no frame is lost, none is done more than the limit of"
         f" {human_seconds(verdict.late_limit_s)} after it was due, and the backlog does not grow. A frame"
         " that is late is counted, and does no more.",

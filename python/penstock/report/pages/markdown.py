@@ -1,4 +1,4 @@
-"""Pages as Markdown, without the pictures: those are told in words."""
+"""Pages as Markdown; pictures are replaced by descriptions."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -45,15 +45,15 @@ def checks_block(checks: Iterable[Check]) -> Table:
         for check in checks
     ]
     columns = ["check", "outcome", "expected", "found", "what to do"]
-    return Table("What makes the figures sound, or does not", columns, rows)
+    return Table("Checks of the metrics", columns, rows)
 
 
 def conditions_block(conditions: Sequence[Conditions]) -> Facts:
     """Where runs differ, up to three of what they have."""
-    told = [_conditions_rows(each) for each in conditions]
+    reported = [_conditions_rows(each) for each in conditions]
     rows = {}
-    for name in told[0] if told else ():
-        different = list(dict.fromkeys(each[name] for each in told))
+    for name in reported[0] if reported else ():
+        different = list(dict.fromkeys(each[name] for each in reported))
         more = f" and {len(different) - _DIFFERENT_MAX} more" if len(different) > _DIFFERENT_MAX else ""
         rows[name] = "; ".join(different[:_DIFFERENT_MAX]) + more
     return Facts({name: value for name, value in rows.items() if value})
@@ -83,7 +83,7 @@ def pattern_block(run: Run) -> Facts:
     if isinstance(plan.backend, NullBackend):
         rows["access"] = null_text(plan.backend)
     else:
-        cache = "past the page cache" if run.document.storage.direct else "through the page cache"
+        cache = "with direct I/O" if run.document.storage.direct else "through the page cache"
         through = {"posix": cache} | _THROUGH
         rows["access"] = f"{through[plan.backend.kind]}, sync: {plan.backend.sync}"
     if run.document.job is not None:
@@ -108,10 +108,10 @@ def run_banners(run: Run, what: str = "This run") -> list[Banner]:
     banners = []
     if run.document.interrupted or run.document.problem is not None:
         why = run.document.problem or "it was interrupted"
-        banners.append(Banner("warning", f"Incomplete: {why}. The figures are of what was measured by then."))
+        banners.append(Banner("warning", f"Incomplete: {why}. The metrics are those up to then."))
     if run.validity == "invalid":
         failed = ", ".join(check.name for check in run.checks if check.outcome == "failed")
-        text = f"{what} is invalid ({failed}). Its figures are not the storage's, and are not to be used."
+        text = f"{what} is invalid ({failed}). Do not use its metrics."
         banners.append(Banner("void", text))
     return banners
 
@@ -144,8 +144,8 @@ def _frame_rows(figures: FrameFigures) -> dict[str, str]:
     rows["dropped, failed, unfinished"] = f"{figures.dropped}, {figures.failed}, {figures.unfinished}"
     rows["late"] = f"{figures.late} of {figures.due}"
     for name, values in (
-        ("from due to done", latency),
-        ("the write alone", figures.service_ms),
+        ("latency from due time", latency),
+        ("write time", figures.service_ms),
         ("generator's jitter", figures.jitter_ms),
     ):
         shown = (("half", values.p50), ("99 %", values.p99), ("99.9 %", values.p999), ("all", values.max))
@@ -153,7 +153,7 @@ def _frame_rows(figures: FrameFigures) -> dict[str, str]:
     rows["longest stall"] = human_seconds(figures.stall_s)
     if figures.recovery_s is not None:
         rows["recovered after"] = human_seconds(figures.recovery_s)
-    rows["in the buffer"] = f"{counted(figures.held_max, 'frame')} at most"
+    rows["peak queue depth"] = f"{counted(figures.held_max, 'frame')} at most"
     return rows
 
 

@@ -33,7 +33,7 @@ def _plain_log(axes: Axes, which: str) -> None:
 
 
 def search_plot(verdict: Verdict) -> Picture | None:
-    """The steps with a rate, in their order; None where there was no search."""
+    """Returns the steps with a rate, in order; None without a search."""
     steps = {number: step for number, step in enumerate(verdict.steps, 1) if step.rate_hz > 0}
     if verdict.search is None or not steps:
         return None
@@ -59,9 +59,7 @@ def _draw_search(figure: Figure, verdict: Verdict, steps: Mapping[int, Step]) ->
             axes.scatter(numbers, rates, marker=marker, s=60, color=COLOURS[colour], label=outcome, zorder=3)
     axes.axhline(verdict.needed_hz, color=COLOURS["text"], linewidth=1.2, label="needed")
     if search is not None and search.full_speed_hz:
-        axes.axhline(
-            search.full_speed_hz, color=COLOURS["second"], linestyle="--", label="as fast as it goes"
-        )
+        axes.axhline(search.full_speed_hz, color=COLOURS["second"], linestyle="--", label="unpaced")
     if search is not None and search.held_hz and search.not_held_hz and search.held_hz < search.not_held_hz:
         axes.axhspan(search.held_hz, search.not_held_hz, color=COLOURS["warning"], alpha=0.2, label="bracket")
     for number, step in steps.items():
@@ -81,10 +79,10 @@ def latency_plot(run: Run, name: str, late_limit_s: float | None = None) -> Pict
     if times is None or not times.latency.buckets or not isinstance(workload, FramesWorkload):
         return None
     paced = workload.rate_hz > 0
-    curves = {"from due to done": (times.latency, "first"), "the write alone": (times.service, "second")}
+    curves = {"latency from due time": (times.latency, "first"), "write time": (times.service, "second")}
     p50, p99 = (human_seconds(quantile_ns(times.latency, share) * 1e-9) for share in (0.5, 0.99))
     description = (
-        f"Half of the frames were done within {p50} after they were due, 99 % within {p99}, all within"
+        f"Half of the frames were written within {p50} after they were due, 99 % within {p99}, all within"
         f" {human_seconds(times.latency.max_ns * 1e-9)}."
     )
     limits = {"late": workload.late_after_s} if paced else {}
@@ -119,7 +117,7 @@ def latency_plot(run: Run, name: str, late_limit_s: float | None = None) -> Pict
         axes.set(xlabel="ms", ylabel="share of frames that took longer")
         figure.legend(loc="outside upper right", ncols=2)
 
-    return picture(f"How long frames took: {name}", description, draw, 3.0, run.validity == "invalid")
+    return picture(f"Latency of frames: {name}", description, draw, 3.0, run.validity == "invalid")
 
 
 def _share_above(histogram: Histogram) -> tuple[_Values, _Values]:
@@ -146,15 +144,16 @@ def series_plot(run: Run, name: str, late_limit_s: float | None = None) -> Pictu
     limit = ""
     if late_limit_s:
         limit = (
-            f" Dotted at the bottom: the limit of {human_seconds(late_limit_s)}, beyond which no rate holds."
+            f" Dotted at the bottom: the limit of {human_seconds(late_limit_s)}, beyond which a rate is not"
+            f" sustained."
         )
     description = (
         f"{figures.written} of {figures.due} frames were written and {figures.dropped} dropped;"
-        f" at most {figures.held_max} of {workload.buffer_frames} frames were in the buffer; {stall}."
-        f" Dashed: what is needed.{limit}"
+        f" at most {figures.held_max} of {workload.buffer_frames} frames were queued; {stall}."
+        f" Dashed: required.{limit}"
     )
     return picture(
-        f"What happened when: {name}",
+        f"Time series: {name}",
         description,
         lambda figure: _draw_series(figure, document, workload, late_limit_s),
         5.2,
@@ -193,7 +192,7 @@ def _draw_series(
         top.axhline(needed, color=COLOURS["text"], linewidth=0.8, linestyle="--")
     middle.fill_between(middles, held, step="mid", color=COLOURS["first"], alpha=0.4, linewidth=0)
     middle.axhline(workload.buffer_frames, color=COLOURS["bad"], linewidth=0.8, linestyle=":")
-    middle.set(title="frames in the buffer (dotted: it is full)", ylim=(0, None))
+    middle.set(title="queue depth in frames (dotted: full)", ylim=(0, None))
     known = slowest > 0
     bottom.scatter(middles[known], slowest[known], s=5, color=COLOURS["first"])
     if late_limit_s is not None and late_limit_s > 0:

@@ -99,10 +99,10 @@ def _for_a_page(written: bytes, name: str, title: str, description: str) -> str:
     root.set("role", "img")
     root.set("aria-labelledby", f"{name}-title {name}-description")
     for place, (kind, text) in enumerate((("title", title), ("desc", description))):
-        told = ElementTree.Element(f"{{{_SVG}}}{kind}")
-        told.set("id", f"{name}-{'title' if kind == 'title' else 'description'}")
-        told.text = text
-        root.insert(place, told)
+        reported = ElementTree.Element(f"{{{_SVG}}}{kind}")
+        reported.set("id", f"{name}-{'title' if kind == 'title' else 'description'}")
+        reported.text = text
+        root.insert(place, reported)
     svg = ElementTree.tostring(root, encoding="unicode")
     for colour, code in COLOURS.items():
         svg = svg.replace(code, f"var(--{colour})")

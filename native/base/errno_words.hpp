@@ -1,0 +1,11 @@
+/// Words for errno, which do not depend on the C library or the language of the system.
+#pragma once
+
+#include <string>
+
+namespace penstock {
+
+/// Returns why a system call failed: "no space left on the storage". Names the number of rare errors only.
+std::string reason_of_errno(int errnum);
+
+}  // namespace penstock
