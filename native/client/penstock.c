@@ -201,8 +201,7 @@ int penstock_set_metadata(penstock_series* series, const penstock_map* metadata)
   size_t i;
   SETTING(metadata != NULL, "the metadata are NULL");
   for (i = 0; i < sizeof(own) / sizeof(own[0]); ++i)
-    SETTING(!pst_map_has(metadata, own[i], NULL), "metadata sets %s, for which the series has a call of its own",
-            own[i]);
+    SETTING(!pst_map_has(metadata, own[i], NULL), "metadata sets %s, which has a separate call of the series", own[i]);
   return keep_map(series, &series->metadata, metadata);
 }
 

@@ -117,7 +117,7 @@ int penstock_begin(penstock_series* series) {
   if (session->hello.failed || session->start.failed || session->end.failed || series->image_first.failed)
     return pst_fail(session, PENSTOCK_NO_MEMORY, "there is no memory left");
   if (status != PENSTOCK_OK || session->start.size > UINT32_MAX)
-    return invalid(series, "user_data has something under penstock that is no map, or is too large");
+    return invalid(series, "user_data: penstock is not a map, or is too large");
   status = pst_session_begin(session);
   series->begun = status == PENSTOCK_OK;
   return status;

@@ -41,7 +41,7 @@ static int closed_early(pst_session* session) {
                   session->host, session->port, session->name,
                   session->problem[0]                         ? session->problem
                   : strcmp(session->ended_by, "stop") == 0    ? "the recorder was stopped"
-                  : strcmp(session->ended_by, "command") == 0 ? "the recorder was told to end it"
+                  : strcmp(session->ended_by, "command") == 0 ? "the recorder ended it on request"
                                                               : "it was ended early",
                   (unsigned long long)left);
 }
@@ -141,10 +141,12 @@ static int handle_received(pst_session* session) {
     pst_header header;
     pst_reply reply;
     if (pst_decode_header(at, &header, &why) != 0)
-      return pst_fail(session, PENSTOCK_PROTOCOL, "%s:%s: this is no recorder: %s", session->host, session->port, why);
+      return pst_fail(session, PENSTOCK_PROTOCOL, "%s:%s: this is not a recorder: %s", session->host, session->port,
+                      why);
     if (session->received_bytes - taken < PST_HEADER_BYTES + (size_t)header.message_bytes) break;
     if (pst_decode_reply(&header, at + PST_HEADER_BYTES, &reply, &why) != 0)
-      return pst_fail(session, PENSTOCK_PROTOCOL, "%s:%s: this is no recorder: %s", session->host, session->port, why);
+      return pst_fail(session, PENSTOCK_PROTOCOL, "%s:%s: this is not a recorder: %s", session->host, session->port,
+                      why);
     status = handle(session, &reply);
     taken += PST_HEADER_BYTES + header.message_bytes;
   }
@@ -291,7 +293,7 @@ static int connect_once(pst_session* session, int64_t timeout_ms) {
     (void)snprintf(last, sizeof(last), "%.199s", session->error);
     return pst_fail(session, PENSTOCK_REFUSED,
                     "%s:%s: lost %d connections in a row without an answer to the start of series \"%.80s\", the last "
-                    "one so: %s; the recorder's log may tell why",
+                    "one because: %s; see the recorder's log",
                     session->host, session->port, session->fruitless, session->name, last);
   }
   return status;

@@ -45,7 +45,7 @@ void pst_encode_header(const pst_header* header, uint8_t into[PST_HEADER_BYTES])
 }
 
 int pst_decode_header(const uint8_t from[PST_HEADER_BYTES], pst_header* header, const char** why) {
-  *why = "its answer is no message of Penstock";
+  *why = "its answer is not a message of Penstock";
   if (memcmp(from, magic, sizeof(magic)) != 0 || get(from + 60, 4) != pst_crc32c(from, 60)) return -1;
   header->kind = (int)get(from + 6, 2);
   header->flags = (uint32_t)get(from + 8, 4);
@@ -81,7 +81,7 @@ int pst_decode_reply(const pst_header* header, const uint8_t* message, pst_reply
   if (pst_crc32c(message, header->message_bytes) != header->message_crc) return -1;
   reader.at = message;
   reader.end = message + header->message_bytes;
-  *why = "its answer is no map of CBOR, or has a field of another type";
+  *why = "its answer is not a map in CBOR, or has a field of another type";
   if (pst_read_map(&reader, &entries) != 0) return -1;
   for (; entries > 0; --entries) {
     if (entries > PST_INDEFINITE / 2) {

@@ -59,8 +59,8 @@ class MpiJob final : public Job {
                         provided < MPI_THREAD_SERIALIZED ? "" : "at a time ");
     PEN_TRY(check(MPI_Comm_dup(MPI_COMM_WORLD, &world_), "make a communicator"));
     int rank = 0, ranks = 0;
-    PEN_TRY(check(MPI_Comm_rank(world_, &rank), "tell the rank"));
-    PEN_TRY(check(MPI_Comm_size(world_, &ranks), "tell the size"));
+    PEN_TRY(check(MPI_Comm_rank(world_, &rank), "get the rank"));
+    PEN_TRY(check(MPI_Comm_size(world_, &ranks), "get the number of ranks"));
     rank_ = static_cast<unsigned>(rank);
     ranks_ = static_cast<unsigned>(ranks);
     const MPI_Aint bytes = rank_ == lead ? static_cast<MPI_Aint>(counters * sizeof(std::uint64_t)) : 0;

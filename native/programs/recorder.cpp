@@ -265,7 +265,7 @@ int main(int argc, char** argv) {
   bool stop_at_eof = false;
   line.flag("--stop-at-eof", stop_at_eof, "Complete the files and end when standard input ends");
   Only only;
-  line.flag("--show-placement", only.placement, "Tell where threads and memory would be (of rank 0), and end");
+  line.flag("--show-placement", only.placement, "Print where threads and memory of rank 0 would be placed, and exit");
   line.number("--try", only.try_ranks, 1, 256,
               "Check the job as a recorder with this number of ranks would at its start, and exit");
   std::string file_mode;

@@ -262,8 +262,8 @@ Result<void> Recovery::check_series() const {
   const bool holds_nothing = segments_.candidates.empty() && !findings_.any_error();
   if (report_.way == Way::rebuild && !holds_nothing)
     return make_error(Errc::corrupt,
-                      "{}: HDF5's structures are unusable ({}), so nothing is added to it; `penstock recover` makes "
-                      "them anew from the segments",
+                      "{}: HDF5's structures are unusable ({}), so nothing is added; `penstock recover` rebuilds them "
+                      "from the segments",
                       plan_.file, because());
   const auto* node = tree_.find(series_path);
   const auto* name = node != nullptr && node->value ? std::get_if<std::string>(&*node->value)

@@ -130,7 +130,7 @@ std::vector<Attribute> read_attributes(hid_t object) {
 Result<Value> read_value(hid_t dataset, std::uint64_t bytes_max) {
   Handle type(H5Dget_type(dataset), H5Tclose);
   Handle space(H5Dget_space(dataset), H5Sclose);
-  if (!type || !space) return library_error("tell type and shape");
+  if (!type || !space) return library_error("get type and shape");
   return read_any(type.get(), space.get(), bytes_max, [dataset](hid_t memory_type, void* into) {
     return H5Dread(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, into);
   });
@@ -141,7 +141,7 @@ Result<Value> read_rows(hid_t dataset, std::uint64_t rows, std::uint64_t bytes_m
   Handle space(H5Dget_space(dataset), H5Sclose);
   const hsize_t first = 0, count = rows;
   Handle memory(H5Screate_simple(1, &count, nullptr), H5Sclose);
-  if (!type || !space || !memory) return library_error("tell type and shape");
+  if (!type || !space || !memory) return library_error("get type and shape");
   if (rows > 0 && H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, &first, nullptr, &count, nullptr) < 0)
     return library_error("choose the rows");
   return read_any(type.get(), memory.get(), bytes_max, [&](hid_t memory_type, void* into) {

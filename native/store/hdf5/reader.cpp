@@ -46,7 +46,7 @@ class TreeReader {
     if (!object) return visitor_.unreadable(path, library_error("open the object"));
     H5O_info_t info;
     if (H5Oget_info2(object.get(), &info, H5O_INFO_BASIC) < 0)
-      return visitor_.unreadable(path, library_error("tell what it is"));
+      return visitor_.unreadable(path, library_error("get its type"));
     if (info.type == H5O_TYPE_DATASET) {
       if (datasets_[info.addr].empty()) order_.push_back(info.addr);
       datasets_[info.addr].push_back(path);
@@ -153,7 +153,7 @@ class TreeReader {
       std::vector<unsigned> values(count);
       const auto id =
           H5Pget_filter2(creation, static_cast<unsigned>(i), &flags, &count, values.data(), 0, nullptr, nullptr);
-      if (id < 0) return library_error(fmt::format("tell filter {}", i));
+      if (id < 0) return library_error(fmt::format("get filter {}", i));
       values.resize(std::min<std::size_t>(count, values.size()));
       info.filters.push_back({id, std::move(values)});
     }

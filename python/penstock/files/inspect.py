@@ -268,7 +268,7 @@ def _account(file: h5py.File, info: FileInfo) -> None:
     """The ledger and the timing; foreign files have neither."""
     ledger = item_at(file, LEDGER)
     if not isinstance(ledger, h5py.Dataset):
-        info.missing.append("ledger: not written by penstock")
+        info.missing.append("frame accounting: not written by penstock")
         return
     for name in LEDGER_COUNTS:
         count = attribute_of(ledger, name)

@@ -53,8 +53,7 @@ class FilterPlan(Plan):
 
     channel: str = Field(
         "",
-        description="channel whose frames the filter compresses; empty: all channels without a filter of"
-        " their own",
+        description="channel whose frames the filter compresses; empty: all channels without another filter",
     )
     id: int
     name: str = ""

@@ -80,7 +80,7 @@ def parse_elements(text: str, detector: Detector, target: Target) -> tuple[int, 
     found = re.fullmatch(r"([1-9][0-9]?)x([1-9][0-9]?)", text)
     if found is None or int(found[1]) * int(found[2]) > ELEMENTS_MAX:
         raise UsageError(
-            f'--elements: "{text}" is no grid', f"ROWSxCOLUMNS of at most {ELEMENTS_MAX} elements, as 2x4"
+            f'--elements: "{text}" is not a grid', f"ROWSxCOLUMNS of at most {ELEMENTS_MAX} elements, as 2x4"
         )
     rows, columns = int(found[1]), int(found[2])
     if rows * columns == 1:

@@ -45,7 +45,7 @@ def _sections(sheet: DataSheet, sources: bool) -> Iterator[Section]:
     if sheet.speeds:
         header = ("measured", "", "how", "", "doubts")
         yield Section("Measured, briefly", header, [_speed(speed) for speed in sheet.speeds])
-    lines = [f"{hint.what}. Why it matters: {hint.why}. What to do: {hint.remedy}" for hint in sheet.hints]
+    lines = [f"{hint.what}. Reason: {hint.why}. Remedy: {hint.remedy}" for hint in sheet.hints]
     yield Section("Hints", ("",), lines=lines or ["no setting that costs speed was found"])
 
 

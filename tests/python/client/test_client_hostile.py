@@ -122,7 +122,7 @@ def test_hostile_answers_to_the_c_client(library: ctypes.CDLL, said: bytes) -> N
     elif b"go away" in said:
         assert (status, "rejects the connection" in words) == (3, True)
     else:
-        assert (status, "this is no recorder" in words) in ((8, True), (3, False))
+        assert (status, "this is not a recorder" in words) in ((8, True), (3, False))
 
 
 def test_a_refusal_after_an_acknowledgement_that_covers_it_is_told() -> None:

@@ -62,7 +62,7 @@ def findings(choice: str) -> list[str]:
         ("  x: {link: /y}\n", 3, "the target does not exist: /x → /y"),
         ("  x: {link: /x}\n", 3, "links form a loop"),
         ("  x: {tree: {y: {link: /x}}}\n", 3, "the link points back into a group that contains it"),
-        ("  x: {link: /data, attributes: {units: mm}}\n", 3, "a link has no attributes of its own"),
+        ("  x: {link: /data, attributes: {units: mm}}\n", 3, "a link cannot have attributes"),
         ("  x: {constant: [1, a]}\n", 3, "its values have different types"),
         ("  x: {constant: 300, type: uint8}\n", 3, "300 does not fit uint8"),
         ("  x: {constant: a, type: complex}\n", 3, 'the type "complex" is not known'),

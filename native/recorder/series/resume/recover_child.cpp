@@ -97,7 +97,7 @@ Result<void> write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const auto count = ::write(descriptor, text.data(), text.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno_error(errno, "tell penstock-recover its plan");
+    if (count < 0) return errno_error(errno, "send penstock-recover its job");
     text.remove_prefix(static_cast<std::size_t>(count));
   }
   return {};

@@ -63,7 +63,7 @@ def _interrupts(system: System, folder: str) -> Seen:
         processors |= set(parse_cpu_list(system.text(f"/proc/irq/{number}/smp_affinity_list")) or ())
     source = f"{place}, /proc/irq/*/smp_affinity_list"
     if not processors:
-        return Seen(None, source, "the device lists no interrupts of its own")
+        return Seen(None, source, "the device lists no interrupts")
     return Seen(f"{len(numbers)} on {format_cpu_list(processors)}", source)
 
 

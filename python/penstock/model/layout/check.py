@@ -71,7 +71,7 @@ class _Check:
         if len({attribute.name for attribute in node.attributes}) < len(node.attributes):
             self._error(node, "duplicate attribute", node.path, "remove one of the two")
         if node.attributes and node.kind == "link":
-            self._error(node, "a link has no attributes of its own", node.path, "give them to its target")
+            self._error(node, "a link cannot have attributes", node.path, "give them to its target")
         if node.path == KEPT or is_below(node.path, KEPT):
             self._error(node, f"{KEPT} is Penstock's own", node.path, "choose another place")
         if node.path == "/entry" and node.kind != "group":
@@ -116,7 +116,7 @@ class _Check:
         above = [self.by_path.get("/".join(parts[:count])) for count in range(2, len(parts) + 1)]
         if kept or any(each is not None and each.kind != "group" for each in above):
             self.layout.add(
-                "error", line, "frames' values cannot go there", group, "metadata: a group of its own"
+                "error", line, "frames' values cannot go there", group, "use a separate group for metadata"
             )
         elif node is not None and node.source:
             remedy = "let it be another group than one with nxmx"

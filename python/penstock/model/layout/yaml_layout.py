@@ -24,8 +24,8 @@ ConstantValue = Scalar | list[int | float | str]
 class LayoutParameter(Plan):
     """A word that whoever chooses the layout can set, as in `--layout nxtomo?rotation_angle=theta`."""
 
-    default: str = Field(max_length=255, description="what it is where nobody sets it")
-    description: str = Field("", description="what it is for")
+    default: str = Field(max_length=255, description="value if it is not set")
+    description: str = Field("", description="purpose")
 
 
 class AttributeFrom(Plan):
@@ -74,7 +74,7 @@ class LayoutNode(Plan):
 class LayoutFile(Plan):
     """A layout: what is in a file, and where."""
 
-    description: str = Field("", description="what it is for")
+    description: str = Field("", description="purpose")
     parameters: dict[Name, LayoutParameter] = Field(
         default_factory=dict, description="words to set, used as `$NAME` for a value's name"
     )

@@ -72,7 +72,7 @@ class Pattern(BaseModel):
     def parse(cls, text: str) -> Self:
         match = _PATTERN.fullmatch(text.strip())
         if match is None:
-            raise UsageError(f'--read: "{text}" is no pattern', f"one of {PATTERNS}")
+            raise UsageError(f'--read: "{text}" is not a pattern', f"use one of {PATTERNS}")
         kind, rows, columns = match["kind"], match["rows"], match["columns"]
         wrong = {
             "frames": rows is not None or match["row"] is not None,
@@ -83,7 +83,7 @@ class Pattern(BaseModel):
         weight = float(match["weight"] or 1)
         if wrong or weight == 0:
             raise UsageError(
-                f'--read: "{text}" is no pattern', f"one of {PATTERNS}; for example roi:256x256*2"
+                f'--read: "{text}" is not a pattern', f"use one of {PATTERNS}; for example roi:256x256*2"
             )
         return cls(
             text=text.strip(),

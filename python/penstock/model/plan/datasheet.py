@@ -25,7 +25,7 @@ class Fact(_Part):
 
 
 class FactGroup(_Part):
-    key: str = Field(description="unique in its sheet, as `device sda`")
+    key: str = Field(description="unique key in the data sheet, such as `device sda`")
     title: str
     facts: list[Fact]
 

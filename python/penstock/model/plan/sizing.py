@@ -297,6 +297,6 @@ def _other_frames(detectors: Sequence[DetectorNeed], measured: MeasuredBandwidth
             sizes = " and ".join(human_bytes(size) for size in measured.frame_bytes)
             notes.append(
                 f"measured with frames of {sizes}; one of {each.detector} takes {human_bytes(stored)} when"
-                " stored: storage carries another rate of those, so measure with that size"
+                " stored: storage sustains another rate of those, so measure with that size"
             )
     return notes

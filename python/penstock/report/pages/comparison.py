@@ -47,7 +47,7 @@ def comparison_page(comparison: Comparison, source: str) -> Page:
     threshold = f"changes up to {human_percent(comparison.threshold)} do not matter; "
     blocks: list[Block] = [Lines("Why", comparison.reasons)] if comparison.reasons else []
     blocks.append(Facts({"A": set_text(comparison.base), "B": set_text(comparison.other)}))
-    blocks += [Lines("Remarks on the comparison", comparison.notes)] if comparison.notes else []
+    blocks += [Lines("Notes on the comparison", comparison.notes)] if comparison.notes else []
     values: list[Block] = [_values_table(comparison.values)] if comparison.values else []
     plot = interval_plot(comparison)
     return Page(

@@ -196,8 +196,8 @@ def _search_section(verdict: Verdict) -> list[Section]:
     lines = [
         f"{bracket_line(verdict.search, verdict.steps)}. Near the limit a rate is sustained by chance: both"
         f" endpoints are run again, and a rate that does not repeat lies within the bracket.",
-        "A rate holds when no frame is lost, none is done more than the limit of"
-        f" {human_seconds(verdict.late_limit_s)} after it was due, and the backlog does not grow. A frame"
+        "A rate is sustained if no frame is lost, none is written more than"
+        f" {human_seconds(verdict.late_limit_s)} after its due time, and the backlog does not grow. A frame"
         " that is late is counted, and does no more.",
     ]
     return [Section("The search", [plot, Lines("", lines)])]
