@@ -5,10 +5,15 @@
 namespace penstock::series {
 namespace {
 
+/// A sender of which nothing is known but where its messages came in.
+bool is_anonymous(const Participant& who) {
+  return who.way == Way::bound || (who.way == Way::tcp && who.source.empty());
+}
+
 /// A pulled endpoint deals its messages to whichever ranks pull from it, so its rank says nothing. Those that push into
 /// a bound socket are not told apart.
 bool is_same(const Participant& a, const Participant& b) {
-  if (a.way != b.way) return false;
+  if (a.way != b.way) return is_anonymous(a) && is_anonymous(b) && a.rank == b.rank && a.element == b.element;
   if (a.way == Way::pulled) return a.source == b.source;
   if (a.way == Way::bound) return a.element == b.element;
   return a.rank == b.rank && a.source == b.source && (!a.source.empty() || a.element == b.element);

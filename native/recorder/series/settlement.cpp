@@ -21,16 +21,24 @@ std::vector<Session> Sessions::all() const {
   return sessions_;
 }
 
+namespace {
+
+bool is_gone(const std::weak_ptr<AckListener>& expected) {
+  const auto session = expected.lock();
+  return session == nullptr || session->is_gone();
+}
+
+}  // namespace
+
 void Sessions::expect(const Session& session) {
   std::lock_guard lock(mutex_);
-  std::erase_if(expected_, [](const auto& each) { return each->is_gone(); });
+  std::erase_if(expected_, is_gone);
   expected_.push_back(session);
 }
 
 bool Sessions::are_gone() const {
   std::lock_guard lock(mutex_);
-  return !expected_.empty() &&
-         std::all_of(expected_.begin(), expected_.end(), [](const auto& each) { return each->is_gone(); });
+  return !expected_.empty() && std::all_of(expected_.begin(), expected_.end(), is_gone);
 }
 
 void UnfittingElsewhere::add(const std::vector<std::uint64_t>& counts) {

@@ -36,7 +36,7 @@ class Sessions {
   mutable std::mutex mutex_;
   // guarded by mutex_
   std::vector<Session> sessions_;
-  std::vector<Session> expected_;  ///< those that are gone are forgotten with the next one
+  std::vector<std::weak_ptr<AckListener>> expected_;  ///< those that are gone are forgotten with the next one
 };
 
 /// Of each column, values of the other ranks that were not stored as they came. All calls are safe from several

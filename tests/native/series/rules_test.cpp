@@ -380,6 +380,13 @@ const Row rows[] = {
        EXPECT_EQ(rig.registry.state("s"), State::closed);
        EXPECT_TRUE(rig.noticed(Notify::What::closed));
      }},
+    {"AnEndThatSaysNothingOfItsSenderIsThatOfTheOnlyOneThatIsAsUnknown",
+     {.sources = 2, .timeouts = {second, 10 * second}},
+     [](Rig& rig) {
+       rig.give(Started{.name = "s", .who = {.way = Way::tcp}, .what = {.frames = 5}});
+       rig.give(Ended{.name = "s", .who = {.way = Way::bound}});
+       EXPECT_EQ(rig.after(2 * second, "s", at(second)), State::closed);
+     }},
     {"ARankThatHandsOverNothingIsNotWaitedForWithoutEnd",
      {.ranks = 2, .timeouts = {second, 10 * second}},
      [](Rig& rig) {
