@@ -51,7 +51,7 @@ struct CallWatch::InFlight {
   std::atomic<std::uint64_t> offset{0};
   std::atomic<std::uint64_t> bytes{0};
   std::atomic<std::int64_t> started_ns{0};
-  // guarded by the watch's telling_
+  // under the watch's telling_
   std::uint64_t told_serial = 0;
   std::int64_t told_next_ns = 0;
 };
@@ -108,7 +108,7 @@ CallWatch::CallWatch(std::chrono::nanoseconds limit, Tell tell) : limit_ns_(limi
 
 CallWatch::~CallWatch() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
   }
   stop_.notify_all();
@@ -116,21 +116,21 @@ CallWatch::~CallWatch() {
 }
 
 Watching CallWatch::remember(std::string file) {
-  std::lock_guard lock(files_mutex_);
+  MutexLock lock(files_mutex_);
   files_.emplace(next_file_, std::move(file));
   return {this, next_file_++};
 }
 
 void CallWatch::forget(Watching file) {
-  std::lock_guard lock(files_mutex_);
+  MutexLock lock(files_mutex_);
   files_.erase(file.file);
 }
 
 void CallWatch::run() {
   const auto step =
       std::clamp<std::chrono::nanoseconds>(limit() / 4, std::chrono::milliseconds(5), std::chrono::milliseconds(250));
-  std::unique_lock lock(mutex_);
-  while (!stop_.wait_for(lock, step, [&] { return stopping_; })) {
+  MutexLock lock(mutex_);
+  while (!stop_.wait_for(lock, step, [&]() PEN_REQUIRES(mutex_) { return stopping_; })) {
     lock.unlock();
     look();
     lock.lock();
@@ -154,7 +154,7 @@ void CallWatch::look_at(InFlight& entry, pid_t thread, std::int64_t now_ns) {
   const auto bytes = entry.bytes.load();
   const auto taken_ns = now_ns - entry.started_ns.load();
   if (entry.serial.load() != serial || taken_ns < limit_ns_) return;
-  std::lock_guard lock(telling_);
+  MutexLock lock(telling_);
   if (entry.serial.load() != serial) return;
   const bool first = entry.told_serial != serial;
   if (!first && now_ns < entry.told_next_ns) return;
@@ -170,13 +170,12 @@ void CallWatch::ended(InFlight* entry, std::uint64_t serial, Call call, std::uin
   const auto taken_ns = now - started_ns;
   times_[index(call)].add(taken_ns);
   if (limit_ns_ <= 0 || taken_ns < limit_ns_) return;
-  std::lock_guard lock(telling_);
+  MutexLock lock(telling_);
   const bool seen = entry != nullptr && entry->told_serial == serial;
   if (!seen) stalls_[index(call)].fetch_add(1);
   if (seen || may_tell(now)) tell(call, file, offset, bytes, taken_ns, true, ::gettid());
 }
 
-/// With telling_ held.
 bool CallWatch::may_tell(std::int64_t now_ns) {
   if (now_ns - window_ns_ > 1'000'000'000) {
     window_ns_ = now_ns;
@@ -185,12 +184,11 @@ bool CallWatch::may_tell(std::int64_t now_ns) {
   return ++told_in_window_ <= told_a_second;
 }
 
-/// With telling_ held.
 void CallWatch::tell(Call call, std::uint64_t file, std::uint64_t offset, std::uint64_t bytes, std::int64_t ns,
                      bool over, pid_t thread) {
   Stall stall{call, {}, offset, bytes, static_cast<double>(ns) * 1e-9, over, thread};
   {
-    std::lock_guard lock(files_mutex_);
+    MutexLock lock(files_mutex_);
     if (const auto found = files_.find(file); found != files_.end()) stall.file = found->second;
   }
   if (tell_) tell_(stall);

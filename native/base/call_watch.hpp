@@ -12,15 +12,14 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 
+#include "base/mutex.hpp"
 #include "base/time_histogram.hpp"
 
 namespace penstock {
@@ -106,26 +105,25 @@ class CallWatch {
   void ended(InFlight* entry, std::uint64_t serial, Call call, std::uint64_t file, std::uint64_t offset,
              std::uint64_t bytes, std::int64_t started_ns);
   void tell(Call call, std::uint64_t file, std::uint64_t offset, std::uint64_t bytes, std::int64_t ns, bool over,
-            pid_t thread);
-  bool may_tell(std::int64_t now_ns);
+            pid_t thread) PEN_REQUIRES(telling_);
+  bool may_tell(std::int64_t now_ns) PEN_REQUIRES(telling_);
 
   const std::int64_t limit_ns_;
   const Tell tell_;
   std::array<TimeHistogram, calls> times_;
   std::array<std::atomic<std::uint64_t>, calls> stalls_{};
 
-  std::mutex telling_;
-  // guarded by telling_
-  std::int64_t window_ns_ = 0;
-  unsigned told_in_window_ = 0;
+  Mutex telling_;
+  std::int64_t window_ns_ PEN_GUARDED_BY(telling_) = 0;
+  unsigned told_in_window_ PEN_GUARDED_BY(telling_) = 0;
 
-  std::mutex files_mutex_;
-  std::map<std::uint64_t, std::string> files_;  // guarded by files_mutex_
-  std::uint64_t next_file_ = 1;                 // guarded by files_mutex_
+  Mutex files_mutex_;
+  std::map<std::uint64_t, std::string> files_ PEN_GUARDED_BY(files_mutex_);
+  std::uint64_t next_file_ PEN_GUARDED_BY(files_mutex_) = 1;
 
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar stop_;
+  bool stopping_ PEN_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -14,9 +14,10 @@
 #include <deque>
 #include <filesystem>
 #include <limits>
-#include <mutex>
 #include <utility>
 #include <vector>
+
+#include "base/mutex.hpp"
 
 namespace penstock {
 namespace {
@@ -56,7 +57,7 @@ class RecentlyWritten {
  public:
   /// Returns the stretches with `cached_behind_bytes` or more behind them, and forgets those.
   std::vector<Stretch> add(Stretch written) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     bytes_ += written.size;
     const bool adjoins = !stretches_.empty() && stretches_.back().offset + stretches_.back().size == written.offset;
     if (adjoins && stretches_.back().size < joined_bytes_max)
@@ -75,9 +76,9 @@ class RecentlyWritten {
  private:
   static constexpr std::uint64_t joined_bytes_max = 4 << 20;
 
-  std::mutex mutex_;
-  std::deque<Stretch> stretches_;
-  std::uint64_t bytes_ = 0;  ///< of all stretches
+  Mutex mutex_;
+  std::deque<Stretch> stretches_ PEN_GUARDED_BY(mutex_);
+  std::uint64_t bytes_ PEN_GUARDED_BY(mutex_) = 0;  ///< of all stretches
 };
 
 class PosixFile final : public File {

@@ -14,7 +14,7 @@ bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 }  // namespace
 
 std::optional<std::uint64_t> LogRateLimiter::admit(std::string_view kind, std::int64_t now_ns) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (kinds_.size() >= kinds_max) kinds_.clear();
   auto& known = kinds_[std::string(kind)];
   if (known.logged < limits_.burst) {

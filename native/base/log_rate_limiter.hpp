@@ -3,12 +3,12 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/clock.hpp"
+#include "base/mutex.hpp"
 #include "base/result.hpp"
 
 namespace penstock {
@@ -37,8 +37,8 @@ class LogRateLimiter {
   };
 
   const LogLimits limits_;
-  std::mutex mutex_;
-  std::map<std::string, Kind, std::less<>> kinds_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, Kind, std::less<>> kinds_ PEN_GUARDED_BY(mutex_);
 };
 
 /// Returns the kind of a message: messages are of one kind if they differ only in numbers outside quotes.

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <utility>
+
+#include "base/mutex.hpp"
 
 namespace penstock {
 
@@ -20,8 +20,8 @@ class BoundedQueue {
 
   /// False if the queue was closed; then `item` was not taken.
   bool push(T&& item) {
-    std::unique_lock lock(mutex_);
-    space_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });
+    MutexLock lock(mutex_);
+    space_.wait(lock, [&]() PEN_REQUIRES(mutex_) { return closed_ || items_.size() < capacity_; });
     if (closed_) return false;
     items_.push_back(std::move(item));
     lock.unlock();
@@ -31,7 +31,7 @@ class BoundedQueue {
 
   bool try_push(T&& item) {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (closed_ || items_.size() >= capacity_) return false;
       items_.push_back(std::move(item));
     }
@@ -42,7 +42,7 @@ class BoundedQueue {
   /// Takes the item though the queue may be full: for those who bound themselves otherwise and must not wait.
   bool push_now(T&& item) {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (closed_) return false;
       items_.push_back(std::move(item));
     }
@@ -52,22 +52,28 @@ class BoundedQueue {
 
   /// Nothing once closed and empty.
   std::optional<T> pop() {
-    std::unique_lock lock(mutex_);
-    some_.wait(lock, [&] { return closed_ || !items_.empty(); });
-    return take(lock);
+    MutexLock lock(mutex_);
+    some_.wait(lock, [&]() PEN_REQUIRES(mutex_) { return closed_ || !items_.empty(); });
+    auto item = take();
+    lock.unlock();
+    if (item) space_.notify_one();
+    return item;
   }
 
   /// Nothing after `wait`, or once closed and empty; `ended()` distinguishes them.
   template <typename Rep, typename Period>
   std::optional<T> pop_for(std::chrono::duration<Rep, Period> wait) {
-    std::unique_lock lock(mutex_);
-    some_.wait_for(lock, wait, [&] { return closed_ || !items_.empty(); });
-    return take(lock);
+    MutexLock lock(mutex_);
+    some_.wait_for(lock, wait, [&]() PEN_REQUIRES(mutex_) { return closed_ || !items_.empty(); });
+    auto item = take();
+    lock.unlock();
+    if (item) space_.notify_one();
+    return item;
   }
 
   void close() {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       closed_ = true;
     }
     some_.notify_all();
@@ -76,38 +82,36 @@ class BoundedQueue {
 
   /// No more is taken; what was may still be there.
   bool closed() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return closed_;
   }
 
   /// Closed and empty: nothing will ever come. A pop_for() that has waited in vain does not imply that, although the
   /// queue is closed by now: the last items may have come between the two.
   bool ended() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return closed_ && items_.empty();
   }
 
   std::size_t size() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return items_.size();
   }
 
  private:
-  std::optional<T> take(std::unique_lock<std::mutex>& lock) {
+  std::optional<T> take() PEN_REQUIRES(mutex_) {
     if (items_.empty()) return std::nullopt;
     std::optional<T> item(std::move(items_.front()));
     items_.pop_front();
-    lock.unlock();
-    space_.notify_one();
     return item;
   }
 
   const std::size_t capacity_;
-  mutable std::mutex mutex_;
-  std::condition_variable some_;
-  std::condition_variable space_;
-  std::deque<T> items_;  // guarded by mutex_
-  bool closed_ = false;  // guarded by mutex_
+  mutable Mutex mutex_;
+  CondVar some_;
+  CondVar space_;
+  std::deque<T> items_ PEN_GUARDED_BY(mutex_);
+  bool closed_ PEN_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace penstock

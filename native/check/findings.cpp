@@ -24,7 +24,7 @@ nlohmann::json text_or_null(const std::string& text) {
 }  // namespace
 
 void Findings::add(Finding finding) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto& kind = kinds_[finding.what];
   if (kind.count++ == 0) kind.order = kinds_.size();
   kind.level = std::max(kind.level, finding.level);
@@ -32,17 +32,17 @@ void Findings::add(Finding finding) {
 }
 
 bool Findings::any_error() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return std::any_of(kinds_.begin(), kinds_.end(), [](const auto& item) { return item.second.level == Level::error; });
 }
 
 bool Findings::any(std::string_view what) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return kinds_.find(what) != kinds_.end();
 }
 
 std::vector<Finding> Findings::list() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::vector<const Kind*> kinds;
   for (const auto& [what, kind] : kinds_) kinds.push_back(&kind);
   std::sort(kinds.begin(), kinds.end(), [](const Kind* a, const Kind* b) {

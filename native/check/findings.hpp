@@ -3,11 +3,12 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "base/mutex.hpp"
 
 namespace penstock::check {
 
@@ -44,8 +45,8 @@ class Findings {
   };
 
   const std::size_t kept_per_kind_;
-  mutable std::mutex mutex_;
-  std::map<std::string, Kind, std::less<>> kinds_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, Kind, std::less<>> kinds_ PEN_GUARDED_BY(mutex_);
 };
 
 nlohmann::json to_json(const Finding& finding);

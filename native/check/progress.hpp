@@ -4,10 +4,10 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 
 #include "base/clock.hpp"
+#include "base/mutex.hpp"
 
 namespace penstock::check {
 
@@ -18,7 +18,7 @@ class Progress {
   explicit Progress(Tell tell) : tell_(std::move(tell)) {}
 
   void start(std::string what, std::uint64_t total) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     what_ = std::move(what);
     total_ = total;
     done_ = 0;
@@ -33,17 +33,17 @@ class Progress {
   };
   /// How far it is.
   State state() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return {what_, std::min(done_.load(), total_), total_};
   }
 
   void advance(std::uint64_t by) {
     const auto done = done_.fetch_add(by) + by;
     if (monotonic_ns() - told_ns_.load() < interval_ns) return;
-    std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock.owns_lock()) return;
+    if (!mutex_.try_lock()) return;
     told_ns_ = monotonic_ns();
     tell_(std::min(done, total_), total_, what_);
+    mutex_.unlock();
   }
 
  private:
@@ -52,9 +52,9 @@ class Progress {
   const Tell tell_;
   std::atomic<std::uint64_t> done_{0};
   std::atomic<std::int64_t> told_ns_{0};
-  std::mutex mutex_;
-  std::string what_;         // guarded by mutex_
-  std::uint64_t total_ = 0;  // guarded by mutex_
+  Mutex mutex_;
+  std::string what_ PEN_GUARDED_BY(mutex_);
+  std::uint64_t total_ PEN_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace penstock::check

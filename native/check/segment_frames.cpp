@@ -8,7 +8,7 @@
 namespace penstock::check {
 
 void SegmentFrames::add(std::uint16_t dataset, std::uint64_t chunk, std::uint32_t frames, std::uint32_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   chunks_.push_back({chunk, frames, bytes, dataset});
 }
 
@@ -21,7 +21,7 @@ void SegmentFrames::take(const SegmentFrames& member, const std::vector<store::C
 }
 
 std::vector<SegmentFrames::Chunk> SegmentFrames::sorted() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto chunks = chunks_;
   std::sort(chunks.begin(), chunks.end(),
             [](const auto& a, const auto& b) { return std::tie(a.dataset, a.number) < std::tie(b.dataset, b.number); });

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "store/format/segment.hpp"
 #include "store/layout.hpp"
 
@@ -36,8 +36,8 @@ class SegmentFrames {
   };
   std::vector<Chunk> sorted() const;
 
-  mutable std::mutex mutex_;
-  std::vector<Chunk> chunks_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::vector<Chunk> chunks_ PEN_GUARDED_BY(mutex_);
 };
 
 }  // namespace penstock::check

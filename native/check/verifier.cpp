@@ -42,7 +42,7 @@ void Verifier::set_subjects(std::vector<Subject*> by_record, std::vector<Subject
 
 void Verifier::push(const SegmentHeader& segment) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ++open_work_;
   }
   queue_.push(Work(segment));
@@ -50,15 +50,15 @@ void Verifier::push(const SegmentHeader& segment) {
 
 void Verifier::push(std::vector<ChunkTask> tasks) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ++open_work_;
   }
   queue_.push(Work(std::move(tasks)));
 }
 
 void Verifier::drain() {
-  std::unique_lock lock(mutex_);
-  idle_.wait(lock, [this] { return open_work_ == 0; });
+  MutexLock lock(mutex_);
+  idle_.wait(lock, [this]() PEN_REQUIRES(mutex_) { return open_work_ == 0; });
 }
 
 void Verifier::run() {
@@ -70,7 +70,7 @@ void Verifier::run() {
       else
         verify_chunks(std::get<std::vector<ChunkTask>>(*work), memory);
     }
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (--open_work_ == 0) idle_.notify_all();
   }
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/env.hpp"
+#include "base/mutex.hpp"
 #include "base/queue.hpp"
 #include "check/findings.hpp"
 #include "check/progress.hpp"
@@ -111,9 +112,9 @@ class Verifier {
 
   VerifierCounts counts_;
   BoundedQueue<Work> queue_;
-  std::mutex mutex_;
-  std::condition_variable idle_;
-  std::uint64_t open_work_ = 0;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar idle_;
+  std::uint64_t open_work_ PEN_GUARDED_BY(mutex_) = 0;
   std::vector<std::thread> threads_;
 };
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/invariant.hpp"
+#include "base/mutex.hpp"
 
 namespace penstock {
 
@@ -24,17 +25,16 @@ struct BufferPool::Shared {
 
   const std::size_t budget_bytes;
   const HugePages huge_pages;
-  std::mutex mutex;
-  std::condition_variable room;
-  // guarded by mutex
-  std::map<std::size_t, std::vector<Slab>> idle;
-  std::size_t idle_bytes = 0;
-  std::size_t used_bytes = 0;
-  std::size_t used_bytes_max = 0;
+  Mutex mutex;
+  CondVar room;
+  std::map<std::size_t, std::vector<Slab>> idle PEN_GUARDED_BY(mutex);
+  std::size_t idle_bytes PEN_GUARDED_BY(mutex) = 0;
+  std::size_t used_bytes PEN_GUARDED_BY(mutex) = 0;
+  std::size_t used_bytes_max PEN_GUARDED_BY(mutex) = 0;
 
   void give_back(Slab slab) {
     {
-      std::lock_guard lock(mutex);
+      MutexLock lock(mutex);
       idle[slab.capacity].push_back(slab);
       idle_bytes += slab.capacity;
       PEN_INVARIANT(slab.capacity <= used_bytes);
@@ -43,8 +43,8 @@ struct BufferPool::Shared {
     room.notify_all();
   }
 
-  /// Unmaps idle slabs of other sizes until `wanted` more bytes fit. Called with the mutex held.
-  void make_room(std::size_t wanted) {
+  /// Unmaps idle slabs of other sizes until `wanted` more bytes fit.
+  void make_room(std::size_t wanted) PEN_REQUIRES(mutex) {
     while (used_bytes + idle_bytes + wanted > budget_bytes && idle_bytes > 0) {
       auto largest = std::prev(idle.end());
       const auto slab = largest->second.back();
@@ -93,8 +93,10 @@ Result<BufferRef> BufferPool::acquire(std::size_t size, std::chrono::nanoseconds
                                  std::max(align_up(size, page_bytes), shared_->budget_bytes & ~(page_bytes - 1)));
   Shared::Slab slab{nullptr, capacity};
   {
-    std::unique_lock lock(shared_->mutex);
-    const auto fits = [&] { return shared_->used_bytes + capacity <= shared_->budget_bytes; };
+    MutexLock lock(shared_->mutex);
+    const auto fits = [&]() PEN_REQUIRES(shared_->mutex) {
+      return shared_->used_bytes + capacity <= shared_->budget_bytes;
+    };
     if (!fits() && !shared_->room.wait_for(lock, wait, fits))
       return make_error(Errc::timed_out, "no room for {} bytes: {} of the pool's {} bytes are in use", size,
                         shared_->used_bytes, shared_->budget_bytes);
@@ -113,7 +115,7 @@ Result<BufferRef> BufferPool::acquire(std::size_t size, std::chrono::nanoseconds
     void* memory = map(capacity, shared_->huge_pages);
     if (memory == MAP_FAILED) {
       {
-        std::lock_guard lock(shared_->mutex);
+        MutexLock lock(shared_->mutex);
         shared_->used_bytes -= capacity;
       }
       shared_->room.notify_all();
@@ -136,8 +138,9 @@ Result<std::shared_ptr<const void>> BufferPool::reserve(std::size_t size, std::c
     return make_error(Errc::too_large, "{} bytes do not fit the pool of {} bytes; enlarge the pool", size,
                       shared_->budget_bytes);
   {
-    std::unique_lock lock(shared_->mutex);
-    const auto fits = [&] { return shared_->used_bytes + size <= shared_->budget_bytes; };
+    MutexLock lock(shared_->mutex);
+    const auto fits = [&]()
+                          PEN_REQUIRES(shared_->mutex) { return shared_->used_bytes + size <= shared_->budget_bytes; };
     if (!fits() && !shared_->room.wait_for(lock, wait, fits))
       return make_error(Errc::timed_out, "no room for {} bytes: {} of the pool's {} bytes are in use", size,
                         shared_->used_bytes, shared_->budget_bytes);
@@ -147,7 +150,7 @@ Result<std::shared_ptr<const void>> BufferPool::reserve(std::size_t size, std::c
   }
   return std::shared_ptr<const void>(this, [shared = shared_, size](const void*) {
     {
-      std::lock_guard lock(shared->mutex);
+      MutexLock lock(shared->mutex);
       PEN_INVARIANT(size <= shared->used_bytes);
       shared->used_bytes -= size;
     }
@@ -158,12 +161,12 @@ Result<std::shared_ptr<const void>> BufferPool::reserve(std::size_t size, std::c
 std::size_t BufferPool::budget_bytes() const { return shared_->budget_bytes; }
 
 std::size_t BufferPool::used_bytes() const {
-  std::lock_guard lock(shared_->mutex);
+  MutexLock lock(shared_->mutex);
   return shared_->used_bytes;
 }
 
 std::size_t BufferPool::used_bytes_max() const {
-  std::lock_guard lock(shared_->mutex);
+  MutexLock lock(shared_->mutex);
   return shared_->used_bytes_max;
 }
 

@@ -12,7 +12,7 @@ namespace penstock::load {
 Result<void> Crew::start(const char* name, Role role, std::function<void()> work) {
   const auto number = threads_.size();
   {
-    std::lock_guard lock(roll_->mutex);
+    MutexLock lock(roll_->mutex);
     roll_->ended.push_back(false);
   }
   try {
@@ -20,12 +20,12 @@ Result<void> Crew::start(const char* name, Role role, std::function<void()> work
       begin_thread(name, role);
       work();
       work = nullptr;  // what it uses may go before anybody hears of the end
-      std::lock_guard lock(roll->mutex);
+      MutexLock lock(roll->mutex);
       roll->ended[number] = true;
       roll->one_ended.notify_all();
     });
   } catch (const std::system_error& problem) {
-    std::lock_guard lock(roll_->mutex);
+    MutexLock lock(roll_->mutex);
     roll_->ended.pop_back();
     return make_error(Errc::out_of_memory,
                       "start thread {} ({}): {}; a limit on threads or memory (ulimit -u, ulimit -s, pids.max)",
@@ -39,7 +39,7 @@ bool Crew::all_ended() const {
 }
 
 bool Crew::wait_until(std::int64_t deadline_ns) {
-  std::unique_lock lock(roll_->mutex);
+  MutexLock lock(roll_->mutex);
   while (!all_ended()) {
     const auto left_ns = deadline_ns - monotonic_ns();
     if (left_ns <= 0) return false;
@@ -51,7 +51,7 @@ bool Crew::wait_until(std::int64_t deadline_ns) {
 unsigned Crew::dismiss() {
   unsigned behind = 0;
   for (std::size_t i = 0; i < threads_.size(); ++i) {
-    std::unique_lock lock(roll_->mutex);
+    MutexLock lock(roll_->mutex);
     const bool ended = roll_->ended[i];
     lock.unlock();
     if (ended) {

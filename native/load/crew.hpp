@@ -2,15 +2,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "base/threads.hpp"
 
@@ -33,11 +32,11 @@ class Crew {
 
  private:
   struct Roll {
-    std::mutex mutex;
-    std::condition_variable one_ended;
-    std::vector<bool> ended;  // guarded by mutex
+    Mutex mutex;
+    CondVar one_ended;
+    std::vector<bool> ended PEN_GUARDED_BY(mutex);
   };
-  bool all_ended() const;
+  bool all_ended() const PEN_REQUIRES(roll_->mutex);
 
   std::shared_ptr<Roll> roll_ = std::make_shared<Roll>();
   std::vector<std::thread> threads_;

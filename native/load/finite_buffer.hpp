@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <optional>
+
+#include "base/mutex.hpp"
 
 namespace penstock::load {
 
@@ -36,7 +36,7 @@ class FiniteBuffer {
 
   /// How many frames are held with this one; 0, and it is not accepted, if the queue is full.
   std::uint64_t admit(const DueFrame& frame) {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     if (levels_.held >= capacity_) return 0;
     if (levels_.held++ == 0) waiting_since_ns_ = frame.offered_ns;
     levels_.held_max = std::max(levels_.held_max, levels_.held);
@@ -48,14 +48,14 @@ class FiniteBuffer {
   }
 
   bool wait_for_room(std::chrono::nanoseconds wait) {
-    std::unique_lock lock(mutex_);
-    return room_.wait_for(lock, wait, [this] { return levels_.held < capacity_; });
+    MutexLock lock(mutex_);
+    return room_.wait_for(lock, wait, [this]() PEN_REQUIRES(mutex_) { return levels_.held < capacity_; });
   }
 
   /// The frame that waited longest; nothing once closed and empty. It is held until release().
   std::optional<DueFrame> take() {
-    std::unique_lock lock(mutex_);
-    some_.wait(lock, [this] { return closed_ || !frames_.empty(); });
+    MutexLock lock(mutex_);
+    some_.wait(lock, [this]() PEN_REQUIRES(mutex_) { return closed_ || !frames_.empty(); });
     if (frames_.empty()) return std::nullopt;
     const auto frame = frames_.front();
     frames_.pop_front();
@@ -65,7 +65,7 @@ class FiniteBuffer {
   /// A frame that was taken is done with.
   void release(std::int64_t now_ns) {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       note_stall(now_ns);
       --levels_.held;
       // A thread may lose its processor on the way here: then another's later moment is known already.
@@ -76,7 +76,7 @@ class FiniteBuffer {
 
   void close() {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       closed_ = true;
     }
     some_.notify_all();
@@ -84,27 +84,26 @@ class FiniteBuffer {
 
   /// With a stall that lasts until now.
   Levels levels(std::int64_t now_ns) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (levels_.held > 0) note_stall(now_ns);
     return levels_;
   }
 
  private:
-  void note_stall(std::int64_t now_ns) {
+  void note_stall(std::int64_t now_ns) PEN_REQUIRES(mutex_) {
     if (now_ns - waiting_since_ns_ <= levels_.stall_ns) return;
     levels_.stall_ns = now_ns - waiting_since_ns_;
     levels_.stall_end_ns = now_ns;
   }
 
   const std::uint64_t capacity_;
-  std::mutex mutex_;
-  std::condition_variable some_;
-  std::condition_variable room_;
-  // guarded by mutex_
-  std::deque<DueFrame> frames_;
-  Levels levels_;
-  std::int64_t waiting_since_ns_ = 0;
-  bool closed_ = false;
+  Mutex mutex_;
+  CondVar some_;
+  CondVar room_;
+  std::deque<DueFrame> frames_ PEN_GUARDED_BY(mutex_);
+  Levels levels_ PEN_GUARDED_BY(mutex_);
+  std::int64_t waiting_since_ns_ PEN_GUARDED_BY(mutex_) = 0;
+  bool closed_ PEN_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace penstock::load

@@ -25,7 +25,7 @@ Json to_json(const Gaps& gaps) {
 
 GapWatch::~GapWatch() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     goes_ = true;
   }
   told_.notify_all();
@@ -38,14 +38,14 @@ Result<void> GapWatch::start() {
 }
 
 void GapWatch::begin() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   measures_ = true;
   gaps_ = {};
   looked_ns_ = monotonic_ns();
 }
 
 Gaps GapWatch::end() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   // Whoever ends the phase may have woken up before the thread that looks.
   look();
   measures_ = false;
@@ -53,7 +53,7 @@ Gaps GapWatch::end() {
 }
 
 void GapWatch::look_on() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!goes_) {
     told_.wait_for(lock, between_looks);
     look();

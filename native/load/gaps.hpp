@@ -5,11 +5,10 @@
 /// storage's figures are not to blame for. It costs a wake-up each, 0.02 % of a processor.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 
 #include "base/fields.hpp"
+#include "base/mutex.hpp"
 #include "load/crew.hpp"
 
 namespace penstock::load {
@@ -44,15 +43,14 @@ class GapWatch {
 
  private:
   void look_on();
-  void look();
+  void look() PEN_REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  std::condition_variable told_;
-  // guarded by mutex_
-  bool goes_ = false;
-  bool measures_ = false;
-  std::int64_t looked_ns_ = 0;
-  Gaps gaps_;
+  Mutex mutex_;
+  CondVar told_;
+  bool goes_ PEN_GUARDED_BY(mutex_) = false;
+  bool measures_ PEN_GUARDED_BY(mutex_) = false;
+  std::int64_t looked_ns_ PEN_GUARDED_BY(mutex_) = 0;
+  Gaps gaps_ PEN_GUARDED_BY(mutex_);
 
   Crew crew_;
 };

@@ -44,8 +44,8 @@ struct PhaseEnd::Stream {
   std::atomic<std::int64_t> first_ns{0};  ///< when the first byte came, monotonic; 0: none has
   std::atomic<std::int64_t> last_ns{0};
   std::vector<std::uint64_t> series;  ///< of the thread that receives, while it runs
-  std::mutex mutex;
-  double busy_s = 0;  // guarded by mutex
+  Mutex mutex;
+  double busy_s PEN_GUARDED_BY(mutex) = 0;
 
   void book(std::size_t bytes, std::int64_t now_ns, std::int64_t start_ns, double interval_s) {
     received_bytes += bytes;
@@ -57,7 +57,7 @@ struct PhaseEnd::Stream {
   }
   void note_busy() {
     const auto usage = usage_of(RUSAGE_THREAD);
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     busy_s = std::max(busy_s, seconds_in(usage.ru_utime) + seconds_in(usage.ru_stime));
   }
 };
@@ -153,12 +153,12 @@ std::int64_t PhaseEnd::start_ns(const Stream& stream) const {
 
 void PhaseEnd::fail(const Error& error) {
   if (given_up_) return;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (problem_.empty()) problem_ = error.message();
 }
 
 std::string PhaseEnd::problem() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return problem_;
 }
 
@@ -253,7 +253,7 @@ Side PhaseEnd::side() {
     last_ns = std::max(last_ns, stream->last_ns.load());
     if (stream->series.size() > side.received_series.size()) side.received_series.resize(stream->series.size());
     for (std::size_t i = 0; i < stream->series.size(); ++i) side.received_series[i] += stream->series[i];
-    std::lock_guard lock(stream->mutex);
+    MutexLock lock(stream->mutex);
     side.streams.push_back({.sent_bytes = stream->sent_bytes,
                             .received_bytes = stream->received_bytes,
                             .busy_s = stream->busy_s,

@@ -7,11 +7,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "load/content.hpp"
 #include "load/crew.hpp"
 #include "load/document.hpp"
@@ -74,8 +74,8 @@ class PhaseEnd {
   double system_before_s_ = 0;
   std::int64_t done_ns_ = 0;
 
-  std::mutex mutex_;
-  std::string problem_;  // guarded by mutex_
+  Mutex mutex_;
+  std::string problem_ PEN_GUARDED_BY(mutex_);
   Gaps gaps_;
   GapWatch watch_;
   Crew crew_;

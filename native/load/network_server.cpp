@@ -8,15 +8,14 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/mutex.hpp"
 #include "base/token.hpp"
 #include "load/machine.hpp"
 #include "load/network_phase.hpp"
@@ -68,24 +67,24 @@ class Rendezvous {
   /// An error where a session is under way.
   Result<std::string> begin() {
     PEN_ASSIGN(auto name, random_name());
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!session_.empty()) return make_error(Errc::refused, "another client is measuring; try again later");
     session_ = std::move(name);
     return session_;
   }
   void end() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     session_.clear();
     waiting_.clear();
   }
   /// From now on so many streams are waited for.
   void expect(unsigned streams) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     waiting_.clear();
     waiting_.resize(streams);
   }
   Result<void> join(const Hello& hello, Socket& socket) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (session_.empty() || !same_token(session_, hello.session))
       return make_error(Errc::refused, "no session of that name is active");
     if (hello.number >= waiting_.size() || waiting_[hello.number])
@@ -96,7 +95,7 @@ class Rendezvous {
   }
   /// All of them, once they are there; `timed_out` where they are not in time.
   Result<std::vector<Socket>> take(const Patience& patience) {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     while (!all_there()) {
       if (patience.over()) return make_error(Errc::timed_out, "not all streams were opened in time");
       one_joined_.wait_for(lock, accept_poll);
@@ -108,15 +107,14 @@ class Rendezvous {
   }
 
  private:
-  bool all_there() const {
+  bool all_there() const PEN_REQUIRES(mutex_) {
     return std::all_of(waiting_.begin(), waiting_.end(), [](const auto& stream) { return stream.has_value(); });
   }
 
-  std::mutex mutex_;
-  std::condition_variable one_joined_;
-  // guarded by mutex_
-  std::string session_;  ///< empty: none is under way
-  std::vector<std::optional<Socket>> waiting_;
+  Mutex mutex_;
+  CondVar one_joined_;
+  std::string session_ PEN_GUARDED_BY(mutex_);  ///< empty: none is under way
+  std::vector<std::optional<Socket>> waiting_ PEN_GUARDED_BY(mutex_);
 };
 
 class Server {
@@ -250,11 +248,11 @@ class Server {
 
   /// For the thread that emits. What nobody can follow any more is left out.
   void tell(const char* state, const std::string& peer, const std::string& text) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (events_.size() < events_max) events_.push_back({{"state", state}, {"peer", peer}, {"text", text}});
   }
   void tell_events() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     const auto events = std::exchange(events_, {});
     lock.unlock();
     for (const auto& event : events) context_.emit("session", event);
@@ -267,8 +265,8 @@ class Server {
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> sessions_{0};
   std::atomic<std::uint64_t> refused_{0};
-  std::mutex mutex_;
-  std::deque<Json> events_;  // guarded by mutex_
+  Mutex mutex_;
+  std::deque<Json> events_ PEN_GUARDED_BY(mutex_);
   std::list<std::unique_ptr<Visitor>> visitors_;
 };
 

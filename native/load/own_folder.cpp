@@ -50,7 +50,7 @@ OwnFolder::~OwnFolder() {
 }
 
 Result<int> OwnFolder::descriptor() {
-  std::lock_guard lock(opening_);
+  MutexLock lock(opening_);
   if (descriptor_ < 0) {
     PEN_ASSIGN(descriptor_, open_folder(path_));
   }
@@ -92,7 +92,7 @@ Result<std::shared_ptr<File>> OwnFiles::open(const std::string& path, OpenOption
   const auto name = std::filesystem::path(path).filename().string();
   if (options.mode == OpenOptions::Mode::create_new) {
     if (const auto made = FileIdentity::of(*file)) {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (made_.size() >= made_names_max) made_.clear();
       made_.insert_or_assign(name, *made);
     }
@@ -105,7 +105,7 @@ Result<std::shared_ptr<File>> OwnFiles::open(const std::string& path, OpenOption
 Result<void> OwnFiles::check(const File& file, const std::string& path, const std::string& name) {
   const auto found = FileIdentity::of(file);
   if (!found) return {};
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto made = made_.find(name);
   const auto expected = expected_.find(name);
   const bool is_another = made != made_.end() ? !made->second.is(*found)
@@ -116,14 +116,14 @@ Result<void> OwnFiles::check(const File& file, const std::string& path, const st
 }
 
 Json OwnFiles::mark_of(const std::string& name) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto made = made_.find(name);
   return made == made_.end() ? Json() : Json{{"inode", made->second.inode}};
 }
 
 void OwnFiles::expect(const std::string& name, const Json& mark) {
   if (!mark.is_object()) return;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   expected_.insert_or_assign(name, mark.value("inode", std::uint64_t{0}));
 }
 

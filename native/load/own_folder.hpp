@@ -3,12 +3,12 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "base/env.hpp"
 #include "base/fields.hpp"
+#include "base/mutex.hpp"
 #include "base/result.hpp"
 
 namespace penstock::load {
@@ -36,8 +36,8 @@ class OwnFolder {
 
  private:
   const std::string path_;
-  std::mutex opening_;
-  int descriptor_ = -1;  ///< guarded by opening_
+  Mutex opening_;
+  int descriptor_ PEN_GUARDED_BY(opening_) = -1;
 };
 
 /// Which file it is, as its file system numbers them.
@@ -74,10 +74,9 @@ class OwnFiles final : public Env {
 
   OwnFolder folder_;
   Env& env_;
-  std::mutex mutex_;
-  // guarded by mutex_
-  std::map<std::string, FileIdentity> made_;
-  std::map<std::string, std::uint64_t> expected_;  ///< inodes
+  Mutex mutex_;
+  std::map<std::string, FileIdentity> made_ PEN_GUARDED_BY(mutex_);
+  std::map<std::string, std::uint64_t> expected_ PEN_GUARDED_BY(mutex_);  ///< inodes
 };
 
 /// `mismatch`, of a file that is not the one of this path which was made.

@@ -27,7 +27,7 @@ TcpReplies::~TcpReplies() { close(); }
 
 void TcpReplies::send(TcpKind kind, const TcpControl& control) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (closing_ || messages_.size() >= messages_max) return;
     messages_.emplace_back(kind, control);
   }
@@ -36,7 +36,7 @@ void TcpReplies::send(TcpKind kind, const TcpControl& control) {
 
 void TcpReplies::ack(const std::string& series_unique_id, std::uint64_t safe_below) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (closing_) return;
     auto& held = acks_[series_unique_id];
     held = std::max(held, safe_below);
@@ -54,7 +54,7 @@ void TcpReplies::error(std::uint64_t sequence, const Error& error) {
 
 void TcpReplies::close() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     closing_ = true;
   }
   wake_.notify_one();
@@ -87,7 +87,7 @@ bool TcpReplies::send_bytes(Bytes bytes) {
     const auto sent = socket_->send_some(std::span(&piece, 1));
     if (!sent.ok()) return false;
     bytes = bytes.subspan(*sent);
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!closing_) continue;
     if (give_up_ns == 0) give_up_ns = monotonic_ns() + close_timeout_ns;
     if (monotonic_ns() > give_up_ns) return false;
@@ -96,9 +96,9 @@ bool TcpReplies::send_bytes(Bytes bytes) {
 }
 
 void TcpReplies::run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [&] { return closing_ || !messages_.empty() || !acks_.empty(); });
+    wake_.wait(lock, [&]() PEN_REQUIRES(mutex_) { return closing_ || !messages_.empty() || !acks_.empty(); });
     const auto bytes = take();
     if (bytes.empty() && closing_) return;
     lock.unlock();
@@ -107,7 +107,7 @@ void TcpReplies::run() {
     if (!connected) closing_ = true;
     if (closing_ && messages_.empty() && acks_.empty()) return;
     if (!connected) return;
-    wake_.wait_for(lock, pause_between_batches, [&] { return closing_; });
+    wake_.wait_for(lock, pause_between_batches, [&]() PEN_REQUIRES(mutex_) { return closing_; });
   }
 }
 

@@ -2,15 +2,14 @@
 /// holds back nobody else.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "base/socket.hpp"
 #include "stream/tcp_frame.hpp"
 
@@ -34,17 +33,16 @@ class TcpReplies {
 
  private:
   void run();
-  /// The bytes of everything that waits. Called with the mutex held.
-  std::vector<std::byte> take();
+  /// The bytes of everything that waits.
+  std::vector<std::byte> take() PEN_REQUIRES(mutex_);
   bool send_bytes(Bytes bytes);
 
   const std::shared_ptr<Socket> socket_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  // guarded by mutex_
-  std::deque<std::pair<TcpKind, TcpControl>> messages_;
-  std::map<std::string, std::uint64_t> acks_;
-  bool closing_ = false;
+  Mutex mutex_;
+  CondVar wake_;
+  std::deque<std::pair<TcpKind, TcpControl>> messages_ PEN_GUARDED_BY(mutex_);
+  std::map<std::string, std::uint64_t> acks_ PEN_GUARDED_BY(mutex_);
+  bool closing_ PEN_GUARDED_BY(mutex_) = false;
   // the thread's own
   std::uint64_t sequence_ = 0;
   std::thread thread_;

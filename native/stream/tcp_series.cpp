@@ -21,7 +21,7 @@ constexpr auto packet_time_grain = 10ms;
 bool TcpSession::is_there(const std::string& series_unique_id) {
   std::shared_ptr<Socket> socket;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     socket = socket_;
   }
   if (socket == nullptr || socket->has_ended()) return false;
@@ -39,14 +39,14 @@ bool TcpSession::is_there(const std::string& series_unique_id) {
 
 void TcpSession::safe_below(const std::string& series_unique_id, FrameNumber below) {
   // The replies only queue, so telling them with the mutex held is short; and it keeps the order.
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (value(below) <= told_ || replies_ == nullptr) return;
   told_ = value(below);
   replies_->ack(series_unique_id, told_);
 }
 
 void TcpSession::ask_again(const std::string&, const Error& why) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (socket_ == nullptr) return;
   is_cut_ = true;
   replies_->error(0, why);
@@ -55,12 +55,12 @@ void TcpSession::ask_again(const std::string&, const Error& why) {
 }
 
 void TcpSession::ended(const std::string&, std::string_view ended_by) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ended_by_ = ended_by;
 }
 
 void TcpSession::closed(const std::string& series_unique_id, const std::string& problem) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (replies_ == nullptr) return;
   TcpControl control;
   control.series_unique_id = series_unique_id;
@@ -71,22 +71,22 @@ void TcpSession::closed(const std::string& series_unique_id, const std::string& 
 }
 
 void TcpSession::answer(const std::string& series_unique_id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (replies_ != nullptr) replies_->ack(series_unique_id, told_);
 }
 
 std::optional<std::uint32_t> TcpSession::element() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return element_;
 }
 
 void TcpSession::set_element(std::optional<std::uint32_t> element) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   element_ = element;
 }
 
 bool TcpSession::is_of(const TcpReplies& replies) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return replies_.get() == &replies;
 }
 
@@ -96,17 +96,16 @@ bool TcpSession::is_gone() const {
 }
 
 void TcpSession::leave() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   replies_.reset();
   socket_.reset();
 }
 
 bool TcpSeries::is_closed() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return closed_;
 }
 
-/// With mutex_ held.
 TcpSeries::Part& TcpSeries::part(const TcpLink& link) {
   const auto found =
       std::find_if(parts_.begin(), parts_.end(), [&](const auto& each) { return each.session->is_of(*link.replies); });
@@ -116,25 +115,24 @@ TcpSeries::Part& TcpSeries::part(const TcpLink& link) {
   return parts_.back();
 }
 
-/// With mutex_ held.
 bool TcpSeries::all_ended() const {
   return end_ && std::all_of(parts_.begin(), parts_.end(), [](const auto& each) { return each.ended; });
 }
 
 bool TcpSeries::has_begun(std::uint32_t element) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return begun_.contains(element);
 }
 
 bool TcpSeries::is_taken(const TcpReplies& replies, std::uint32_t element) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found =
       std::find_if(parts_.begin(), parts_.end(), [&](const auto& each) { return each.session->is_of(replies); });
   return found != parts_.end() && found->session->element().value_or(element) != element;
 }
 
 std::vector<std::shared_ptr<TcpSession>> TcpSeries::rivals(const TcpLink& link, std::uint32_t element) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::vector<std::shared_ptr<TcpSession>> rivals;
   for (const auto& [session, ended] : parts_)
     if (session->element() == element && !session->is_of(*link.replies) && !session->is_same_sender(link))
@@ -143,7 +141,7 @@ std::vector<std::shared_ptr<TcpSession>> TcpSeries::rivals(const TcpLink& link, 
 }
 
 void TcpSeries::join(const TcpLink& link, const std::optional<ElementPlace>& element) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   // Of a closed one it is told how that ended; what this client sent before was acknowledged before.
   const auto session = closed_ ? std::make_shared<TcpSession>(link) : part(link).session;
   if (element) {
@@ -158,18 +156,17 @@ void TcpSeries::join(const TcpLink& link, const std::optional<ElementPlace>& ele
 }
 
 std::shared_ptr<TcpSession> TcpSeries::session(const TcpLink& link) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return part(link).session;
 }
 
-/// With mutex_ held: of those that bring the element.
 bool TcpSeries::all_ended(std::optional<std::uint32_t> element) const {
   return std::all_of(parts_.begin(), parts_.end(),
                      [&](const auto& each) { return each.ended || each.session->element() != element; });
 }
 
 void TcpSeries::end(const TcpReplies& replies, SeriesEnd& end) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (auto& each : parts_) {
     if (!each.session->is_of(replies)) continue;
     each.ended = true;
@@ -181,7 +178,7 @@ void TcpSeries::end(const TcpReplies& replies, SeriesEnd& end) {
 }
 
 std::optional<SeriesEnd> TcpSeries::leave(const TcpReplies& replies, bool said_bye) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found =
       std::find_if(parts_.begin(), parts_.end(), [&](const auto& each) { return each.session->is_of(replies); });
   if (found == parts_.end()) return std::nullopt;
@@ -198,20 +195,21 @@ std::optional<SeriesEnd> TcpSeries::leave(const TcpReplies& replies, bool said_b
 }
 
 bool TcpSeries::have_all_ended(const std::set<const TcpReplies*>& connections) const {
-  std::lock_guard lock(mutex_);
-  return cut_off_.empty() && std::all_of(connections.begin(), connections.end(), [&](const auto* replies) {
+  MutexLock lock(mutex_);
+  return cut_off_.empty() &&
+         std::all_of(connections.begin(), connections.end(), [&](const auto* replies) PEN_REQUIRES(mutex_) {
            return std::any_of(parts_.begin(), parts_.end(),
                               [&](const auto& each) { return each.ended && each.session->is_of(*replies); });
          });
 }
 
 void TcpSeries::ended(const std::string&, std::string_view ended_by) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ended_by_ = ended_by;
 }
 
 void TcpSeries::closed(const std::string&, const std::string& problem) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (closed_) return;
   closed_ = true;
   problem_ = problem;
@@ -226,21 +224,21 @@ void TcpSeries::refused(const std::string& series_unique_id, const std::optional
                         const std::string& why) {
   const bool others_go_on = element && element->count() > 1;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     refused_ = !others_go_on;
     for (const auto& [session, ended] : parts_)
       if (!others_go_on || session->element() == element->number) session->refuse();
     if (others_go_on) begun_.erase(element->number);
   }
   if (!others_go_on) return closed(series_unique_id, why);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const auto& [session, ended] : parts_)
     if (session->is_refused()) session->closed(unique_id_, why);
   std::erase_if(parts_, [](const auto& each) { return each.session->is_refused(); });
 }
 
 bool TcpSeries::is_refused() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return refused_;
 }
 
@@ -278,7 +276,7 @@ Result<void> claim_element(TcpSeries& series, std::uint32_t element, const TcpLi
 }  // namespace
 
 Result<void> TcpSeriesTable::start(Series series, bool resume, const TcpLink& link, FrameSink& sink) {
-  std::lock_guard starting(starting_);
+  MutexLock starting(starting_);
   const auto window = series.window_frames;
   auto known = find(series.unique_id);
   const auto element = series.element;
@@ -316,7 +314,7 @@ Result<void> TcpSeriesTable::start(Series series, bool resume, const TcpLink& li
   const auto unique_id = series.unique_id;
   PEN_TRY(sink.begin(std::move(series), entry));
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!series_.contains(unique_id)) order_.push_back(unique_id);
     series_[unique_id] = entry;
     forget_old();
@@ -327,23 +325,23 @@ Result<void> TcpSeriesTable::start(Series series, bool resume, const TcpLink& li
 }
 
 void TcpSeriesTable::arrive(const TcpReplies& replies) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   connections_.insert(&replies);
 }
 
 bool TcpSeriesTable::is_last(const TcpSeries& series) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return guests_ == 0 && series.have_all_ended(connections_);
 }
 
 std::shared_ptr<TcpSeries> TcpSeriesTable::find(const std::string& unique_id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = series_.find(unique_id);
   return found == series_.end() || found->second->is_refused() ? nullptr : found->second;
 }
 
 std::vector<SeriesEnd> TcpSeriesTable::leave(const TcpReplies& replies, bool said_bye) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   connections_.erase(&replies);
   std::vector<SeriesEnd> ended;
   for (const auto& [unique_id, series] : series_)
@@ -356,8 +354,9 @@ std::vector<SeriesEnd> TcpSeriesTable::leave(const TcpReplies& replies, bool sai
 
 void TcpSeriesTable::forget_old() {
   while (order_.size() > closed_max) {
-    const auto oldest = std::find_if(order_.begin(), order_.end(),
-                                     [&](const auto& unique_id) { return series_.at(unique_id)->is_closed(); });
+    const auto oldest = std::find_if(order_.begin(), order_.end(), [&](const auto& unique_id) PEN_REQUIRES(mutex_) {
+      return series_.at(unique_id)->is_closed();
+    });
     if (oldest == order_.end()) return;
     series_.erase(*oldest);
     order_.erase(oldest);

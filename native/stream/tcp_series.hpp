@@ -6,7 +6,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <semaphore>
 #include <set>
@@ -14,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "frame/sink.hpp"
 #include "stream/element.hpp"
 #include "stream/tcp_replies.hpp"
@@ -78,13 +78,12 @@ class TcpSession : public AckListener {
   std::atomic<bool> ended_{false};
   std::atomic<bool> is_cut_{false};
   std::atomic<bool> refused_{false};
-  mutable std::mutex mutex_;
-  // guarded by mutex_
-  std::shared_ptr<TcpReplies> replies_;
-  std::shared_ptr<Socket> socket_;
-  std::uint64_t told_ = 0;
-  std::string ended_by_;
-  std::optional<std::uint32_t> element_;
+  mutable Mutex mutex_;
+  std::shared_ptr<TcpReplies> replies_ PEN_GUARDED_BY(mutex_);
+  std::shared_ptr<Socket> socket_ PEN_GUARDED_BY(mutex_);
+  std::uint64_t told_ PEN_GUARDED_BY(mutex_) = 0;
+  std::string ended_by_ PEN_GUARDED_BY(mutex_);
+  std::optional<std::uint32_t> element_ PEN_GUARDED_BY(mutex_);
 };
 
 /// One series, with the connections that take part in it.
@@ -155,9 +154,10 @@ class TcpSeries : public AckListener {
   static Grid grid_of(const Series& series) {
     return series.element ? Grid(series.element->rows, series.element->columns) : Grid(1, 1);
   }
-  Part& part(const TcpLink& link);
-  bool all_ended() const;
-  bool all_ended(std::optional<std::uint32_t> element) const;
+  Part& part(const TcpLink& link) PEN_REQUIRES(mutex_);
+  bool all_ended() const PEN_REQUIRES(mutex_);
+  /// Of those that bring the element.
+  bool all_ended(std::optional<std::uint32_t> element) const PEN_REQUIRES(mutex_);
 
   const std::string unique_id_;
   const std::vector<std::string> channels_;
@@ -165,16 +165,16 @@ class TcpSeries : public AckListener {
   const std::uint64_t frames_;
   const Grid grid_;
   const std::string gap_;
-  mutable std::mutex mutex_;
-  // guarded by mutex_
-  std::set<std::uint32_t> begun_;  ///< elements
-  std::vector<Part> parts_;
-  std::multiset<std::string> cut_off_;  ///< clients whose connection was lost before their end, as hello names them
-  std::optional<SeriesEnd> end_;
-  bool closed_ = false;
-  bool refused_ = false;
-  std::string ended_by_;
-  std::string problem_;
+  mutable Mutex mutex_;
+  std::set<std::uint32_t> begun_ PEN_GUARDED_BY(mutex_);  ///< elements
+  std::vector<Part> parts_ PEN_GUARDED_BY(mutex_);
+  std::multiset<std::string> cut_off_
+      PEN_GUARDED_BY(mutex_);  ///< clients whose connection was lost before their end, as hello names them
+  std::optional<SeriesEnd> end_ PEN_GUARDED_BY(mutex_);
+  bool closed_ PEN_GUARDED_BY(mutex_) = false;
+  bool refused_ PEN_GUARDED_BY(mutex_) = false;
+  std::string ended_by_ PEN_GUARDED_BY(mutex_);
+  std::string problem_ PEN_GUARDED_BY(mutex_);
 };
 
 class TcpSeriesTable {
@@ -201,17 +201,16 @@ class TcpSeriesTable {
   std::vector<SeriesEnd> leave(const TcpReplies& replies, bool said_bye);
 
  private:
-  void forget_old();
+  void forget_old() PEN_REQUIRES(mutex_);
 
   std::counting_semaphore<long_messages_max> long_messages_{long_messages_max};
 
   std::atomic<std::size_t> guests_{0};
-  std::mutex starting_;  // held while the sink opens a series, so that two starts of one are distinguished
-  mutable std::mutex mutex_;
-  // guarded by mutex_
-  std::set<const TcpReplies*> connections_;
-  std::map<std::string, std::shared_ptr<TcpSeries>> series_;
-  std::deque<std::string> order_;
+  Mutex starting_;  // held while the sink opens a series, so that two starts of one are told apart
+  mutable Mutex mutex_;
+  std::set<const TcpReplies*> connections_ PEN_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<TcpSeries>> series_ PEN_GUARDED_BY(mutex_);
+  std::deque<std::string> order_ PEN_GUARDED_BY(mutex_);
 };
 
 }  // namespace penstock::stream

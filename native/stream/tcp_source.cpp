@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <list>
-#include <mutex>
 #include <thread>
 
 #include "base/lobby.hpp"

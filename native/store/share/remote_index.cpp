@@ -23,8 +23,8 @@ RemoteIndex::RemoteIndex(std::function<void(std::vector<std::byte>)> send, const
 RemoteIndex::~RemoteIndex() { (void)drain(); }
 
 void RemoteIndex::push(WrittenSegment segment) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return open_ < open_max; });
+  MutexLock lock(mutex_);
+  changed_.wait(lock, [&]() PEN_REQUIRES(mutex_) { return open_ < open_max; });
   ++open_;
   if (segment.failure) {
     lock.unlock();
@@ -41,7 +41,7 @@ void RemoteIndex::push(WrittenSegment segment) {
 Result<void> RemoteIndex::answered(Indexed answer) {
   Settled settled;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     auto found = unanswered_.extract(answer.id);
     if (found.empty()) return make_error(Errc::malformed, "an answer to segment {}, which was not sent", answer.id);
     settled.segment = std::move(found.mapped());
@@ -59,8 +59,8 @@ Result<void> RemoteIndex::answered(Indexed answer) {
 
 Result<void> RemoteIndex::drain() {
   {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return open_ == 0; });
+    MutexLock lock(mutex_);
+    changed_.wait(lock, [&]() PEN_REQUIRES(mutex_) { return open_ == 0; });
   }
   inbox_.close();
   if (thread_.joinable()) thread_.join();
@@ -74,7 +74,7 @@ void RemoteIndex::run() {
   while (true) {
     if (auto settled = inbox_.pop_for(due - Clock::now())) {
       settle(*settled);
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       --open_;
       changed_.notify_all();
     } else if (inbox_.ended()) {

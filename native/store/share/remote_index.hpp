@@ -5,12 +5,11 @@
 /// listener; then push() waits.
 #pragma once
 
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <thread>
 
 #include "base/log_rate_limiter.hpp"
+#include "base/mutex.hpp"
 #include "base/queue.hpp"
 #include "store/pipeline.hpp"
 #include "store/share/messages.hpp"
@@ -50,12 +49,11 @@ class RemoteIndex final : private RowWriter {
   Counters& counters_;
   LogRateLimiter losses_limiter_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  // guarded by mutex_
-  std::map<std::uint64_t, WrittenSegment> unanswered_;
-  std::uint64_t next_id_ = 0;
-  std::size_t open_ = 0;  ///< pushed and not yet settled
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<std::uint64_t, WrittenSegment> unanswered_ PEN_GUARDED_BY(mutex_);
+  std::uint64_t next_id_ PEN_GUARDED_BY(mutex_) = 0;
+  std::size_t open_ PEN_GUARDED_BY(mutex_) = 0;  ///< pushed and not yet settled
 
   BoundedQueue<Settled> inbox_;  // never full: what is in it is open
   // of the index's thread until it is joined

@@ -38,7 +38,7 @@ std::uint64_t room_for(const FileLayout& layout, std::uint64_t frames) {
 }  // namespace
 
 Result<std::uint64_t> EndBesideSlots::advance(std::uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (bytes > room_end_ - next_) {
     if (endless_ && bytes > room_bytes_)
       return make_error(Errc::too_large, "{} bytes for HDF5 between slots; there is room for {}", bytes, room_bytes_);
@@ -61,7 +61,7 @@ void EndBesideSlots::lay_out(FileLayout& layout, std::uint64_t alignment_bytes) 
     step_bytes += node.places.place_bytes;
     frames = std::max(frames, node.frames_max);
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   endless_ = frames == 0 || frames > one_run_bytes_max / step_bytes;
   const auto run = endless_ ? run_frames : frames;
   room_bytes_ = align_up(room_for(layout, run), alignment_bytes);

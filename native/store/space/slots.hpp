@@ -6,9 +6,9 @@
 /// with an open end, or a huge announcement, has runs without end.
 #pragma once
 
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "store/layout.hpp"
 #include "store/space/space.hpp"
 
@@ -23,13 +23,12 @@ class EndBesideSlots final : public EndOfFile {
   void lay_out(FileLayout& layout, std::uint64_t alignment_bytes);
 
  private:
-  std::mutex mutex_;
-  // guarded by mutex_
-  std::uint64_t next_ = 0;
-  std::uint64_t room_end_ = ~std::uint64_t{0};  ///< of the room that next_ is in
-  std::uint64_t room_bytes_ = 0;
-  std::uint64_t run_bytes_ = 0;
-  bool endless_ = false;
+  Mutex mutex_;
+  std::uint64_t next_ PEN_GUARDED_BY(mutex_) = 0;
+  std::uint64_t room_end_ PEN_GUARDED_BY(mutex_) = ~std::uint64_t{0};  ///< of the room that next_ is in
+  std::uint64_t room_bytes_ PEN_GUARDED_BY(mutex_) = 0;
+  std::uint64_t run_bytes_ PEN_GUARDED_BY(mutex_) = 0;
+  bool endless_ PEN_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace penstock::store

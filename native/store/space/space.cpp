@@ -51,7 +51,7 @@ Space::Space(std::shared_ptr<File> file, SpaceOptions options, std::uint64_t use
 }
 
 Result<std::uint64_t> Space::take_segment(std::uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto fits = [&](const Hole& hole) { return hole.bytes >= bytes; };
   if (const auto hole = std::find_if(holes_.begin(), holes_.end(), fits); hole != holes_.end()) {
     const auto address = hole->address;
@@ -69,12 +69,12 @@ Result<std::uint64_t> Space::take_segment(std::uint64_t bytes) {
 }
 
 void Space::give_back(std::uint64_t address, std::uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   holes_.push_back({address, bytes});
 }
 
 Result<std::uint64_t> Space::take_metadata(std::uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto wanted = align_up(bytes, metadata_alignment_bytes);
   // Twice for a block that is larger than what lies in front of the journal's pages.
   while (!has_metadata(wanted + metadata_guard_bytes)) {
@@ -87,7 +87,7 @@ Result<std::uint64_t> Space::take_metadata(std::uint64_t bytes) {
 
 /// What follows in the extent reserves this stretch as well, as soon as there is room.
 Result<std::uint64_t> Space::take_metadata_unbacked(std::uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto wanted = align_up(bytes, metadata_alignment_bytes);
   while (!has_metadata(wanted + metadata_guard_bytes)) {
     const auto lease = std::max(metadata_lease_bytes_min, align_up(wanted + metadata_guard_bytes, page_bytes));
@@ -163,17 +163,17 @@ Result<void> Space::back_with_zeros(std::uint64_t address, std::uint64_t bytes) 
 }
 
 Result<void> Space::lease_front() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return metadata_leased_ == 0 ? lease_metadata(metadata_lease_bytes_min, metadata_guard_bytes) : Result<void>{};
 }
 
 std::uint64_t Space::end() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return std::max(end_, covered_.load());
 }
 
 std::vector<Space::Extent> Space::metadata_extents() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return metadata_extents_;
 }
 
@@ -184,7 +184,7 @@ void Space::cover(std::uint64_t end) {
 }
 
 void Space::release_unused() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (const auto from = align_up(next_, page_bytes); from < reserved_end_)
     holes_.push_back({from, reserved_end_ - from});
   reserved_end_ = extent_end_ = next_;

@@ -11,10 +11,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/env.hpp"
+#include "base/mutex.hpp"
 
 namespace penstock::store {
 
@@ -79,33 +79,33 @@ class Space {
     std::uint64_t bytes;
   };
 
-  Result<std::uint64_t> take(std::uint64_t bytes, std::uint64_t alignment);
-  Result<void> lease_extent(std::uint64_t bytes, std::uint64_t alignment);
-  Result<void> reserve_to(std::uint64_t end);
-  std::uint64_t hand_out_metadata(std::uint64_t bytes);
-  bool has_metadata(std::uint64_t bytes);
-  void use_for_metadata(Hole hole);
-  Result<void> lease_metadata(std::uint64_t bytes, std::uint64_t least);
-  Result<void> back_with_zeros(std::uint64_t address, std::uint64_t bytes);
+  Result<std::uint64_t> take(std::uint64_t bytes, std::uint64_t alignment) PEN_REQUIRES(mutex_);
+  Result<void> lease_extent(std::uint64_t bytes, std::uint64_t alignment) PEN_REQUIRES(mutex_);
+  Result<void> reserve_to(std::uint64_t end) PEN_REQUIRES(mutex_);
+  std::uint64_t hand_out_metadata(std::uint64_t bytes) PEN_REQUIRES(mutex_);
+  bool has_metadata(std::uint64_t bytes) PEN_REQUIRES(mutex_);
+  void use_for_metadata(Hole hole) PEN_REQUIRES(mutex_);
+  Result<void> lease_metadata(std::uint64_t bytes, std::uint64_t least) PEN_REQUIRES(mutex_);
+  Result<void> back_with_zeros(std::uint64_t address, std::uint64_t bytes) PEN_REQUIRES(mutex_);
 
   const std::shared_ptr<File> file_;
   const SpaceOptions options_;
   const std::shared_ptr<EndOfFile> end_of_file_;
   std::atomic<std::uint64_t> covered_{0};
 
-  mutable std::mutex mutex_;
-  // guarded by mutex_; next_ ≤ extent_end_, reserved_end_ ≤ extent_end_, metadata_next_ ≤ metadata_end_
-  std::uint64_t next_ = 0;
-  std::uint64_t reserved_end_ = 0;  ///< of the extent, what the file system has put by
-  std::uint64_t extent_end_ = 0;
-  std::uint64_t metadata_next_ = 0;
-  std::uint64_t metadata_end_ = 0;
-  std::uint64_t metadata_leased_ = 0;
-  std::uint64_t end_ = 0;
-  std::vector<Hole> holes_;
-  std::vector<Extent> metadata_extents_;
-  Hole kept_{0, 0};  ///< for metadata, once the disk is full
-  Hole rest_{0, 0};  ///< of a lease of metadata, behind the journal's pages
+  mutable Mutex mutex_;
+  // next_ ≤ extent_end_, reserved_end_ ≤ extent_end_, metadata_next_ ≤ metadata_end_
+  std::uint64_t next_ PEN_GUARDED_BY(mutex_) = 0;
+  std::uint64_t reserved_end_ PEN_GUARDED_BY(mutex_) = 0;  ///< of the extent, what the file system has put by
+  std::uint64_t extent_end_ PEN_GUARDED_BY(mutex_) = 0;
+  std::uint64_t metadata_next_ PEN_GUARDED_BY(mutex_) = 0;
+  std::uint64_t metadata_end_ PEN_GUARDED_BY(mutex_) = 0;
+  std::uint64_t metadata_leased_ PEN_GUARDED_BY(mutex_) = 0;
+  std::uint64_t end_ PEN_GUARDED_BY(mutex_) = 0;
+  std::vector<Hole> holes_ PEN_GUARDED_BY(mutex_);
+  std::vector<Extent> metadata_extents_ PEN_GUARDED_BY(mutex_);
+  Hole kept_ PEN_GUARDED_BY(mutex_){0, 0};  ///< for metadata, once the disk is full
+  Hole rest_ PEN_GUARDED_BY(mutex_){0, 0};  ///< of a lease of metadata, behind the journal's pages
 };
 
 }  // namespace penstock::store
