@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "base/pacing.hpp"
+#include "base/time/pacing.hpp"
 #include "client/penstock.hpp"
 #include "codec/codec.hpp"
 

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "stream/tcp.hpp"
+#include "stream/tcp/tcp.hpp"
 
 namespace {
 

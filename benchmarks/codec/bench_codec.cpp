@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "codec/codec.hpp"
 
 namespace penstock {

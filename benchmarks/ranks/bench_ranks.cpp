@@ -10,7 +10,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "codec/codec.hpp"
 #include "job/job.hpp"
 #include "store/store.hpp"

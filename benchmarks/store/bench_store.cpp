@@ -11,7 +11,7 @@
 #include <random>
 #include <thread>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "store/format/segment.hpp"
 #include "store/hdf5/indexer.hpp"
 #include "store/store.hpp"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/bytes.hpp"
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 
 namespace {
 

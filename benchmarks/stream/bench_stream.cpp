@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "frame/sink.hpp"
-#include "stream/tcp.hpp"
-#include "stream/zmq_sender.hpp"
-#include "stream/zmq_source.hpp"
+#include "stream/tcp/tcp.hpp"
+#include "stream/zmq/sender.hpp"
+#include "stream/zmq/source.hpp"
 
 namespace {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "base/clock.hpp"
 #include "base/mutex.hpp"
 #include "base/result.hpp"
+#include "base/time/clock.hpp"
 
 namespace penstock {
 

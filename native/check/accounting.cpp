@@ -8,7 +8,7 @@
 #include <span>
 
 #include "check/names.hpp"
-#include "check/scan_places.hpp"
+#include "check/structures/scan_places.hpp"
 
 namespace penstock::check {
 namespace {

@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/env.hpp"
+#include "base/files/env.hpp"
 #include "check/findings.hpp"
 #include "check/plan.hpp"
 #include "check/progress.hpp"

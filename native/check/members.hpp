@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "check/compare/reference.hpp"
 #include "check/findings.hpp"
-#include "check/reference.hpp"
 #include "check/subject.hpp"
 
 namespace penstock::check {

@@ -6,8 +6,8 @@
 #include <functional>
 #include <string>
 
-#include "base/clock.hpp"
 #include "base/mutex.hpp"
+#include "base/time/clock.hpp"
 
 namespace penstock::check {
 

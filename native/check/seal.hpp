@@ -5,10 +5,10 @@
 #include <functional>
 #include <optional>
 
-#include "base/env.hpp"
+#include "base/files/env.hpp"
 #include "check/findings.hpp"
-#include "check/index_process.hpp"
 #include "check/progress.hpp"
+#include "check/structures/index_process.hpp"
 #include "store/format/description.hpp"
 #include "store/format/segment.hpp"
 

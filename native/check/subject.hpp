@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "check/index_process.hpp"
-#include "check/index_table.hpp"
-#include "check/pipeline.hpp"
+#include "check/compare/pipeline.hpp"
+#include "check/structures/index_process.hpp"
+#include "check/structures/index_table.hpp"
 
 namespace penstock::check {
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "base/result.hpp"
-#include "store/hdf5/reader.hpp"
+#include "store/hdf5/reading/reader.hpp"
 
 namespace penstock::check {
 

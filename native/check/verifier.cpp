@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/crc32c.hpp"
-#include "check/compare_chunk.hpp"
+#include "check/compare/compare_chunk.hpp"
 #include "store/recovery/scan.hpp"
 
 namespace penstock::check {

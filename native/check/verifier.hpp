@@ -11,13 +11,13 @@
 #include <variant>
 #include <vector>
 
-#include "base/env.hpp"
+#include "base/files/env.hpp"
 #include "base/mutex.hpp"
 #include "base/queue.hpp"
+#include "check/compare/reference.hpp"
 #include "check/findings.hpp"
 #include "check/progress.hpp"
-#include "check/reference.hpp"
-#include "check/segment_frames.hpp"
+#include "check/structures/segment_frames.hpp"
 #include "check/subject.hpp"
 #include "store/format/segment.hpp"
 

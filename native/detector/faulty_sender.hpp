@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "base/pacing.hpp"
+#include "base/time/pacing.hpp"
 #include "detector/fault_plan.hpp"
 #include "stream/sender.hpp"
 

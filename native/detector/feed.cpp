@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "codec/codec.hpp"
-#include "detector/image_slots.hpp"
+#include "detector/images/image_slots.hpp"
 
 namespace penstock::detector {
 namespace {

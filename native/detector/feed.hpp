@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "detector/npy_images.hpp"
+#include "detector/images/npy_images.hpp"
 #include "detector/simulation.hpp"
 #include "frame/frame.hpp"
 

@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <vector>
 
-#include "detector/image_file.hpp"
-#include "detector/nexus_file.hpp"
+#include "detector/images/image_file.hpp"
+#include "detector/images/nexus_file.hpp"
 
 namespace penstock::detector {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "base/env.hpp"
+#include "base/files/env.hpp"
 #include "base/result.hpp"
 #include "detector/plan.hpp"
 #include "stream/sender.hpp"

@@ -8,17 +8,17 @@
 #include <optional>
 #include <utility>
 
-#include "base/clock.hpp"
 #include "base/fields.hpp"
+#include "base/time/clock.hpp"
 #include "detector/element_feeds.hpp"
 #include "detector/faulty_sender.hpp"
 #include "detector/feed.hpp"
 #include "detector/file_sender.hpp"
-#include "detector/ratio.hpp"
+#include "detector/images/ratio.hpp"
 #include "detector/watcher.hpp"
 #include "stream/spread_sender.hpp"
-#include "stream/tcp.hpp"
-#include "stream/zmq_sender.hpp"
+#include "stream/tcp/tcp.hpp"
+#include "stream/zmq/sender.hpp"
 
 namespace penstock::detector {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <atomic>
 
-#include "base/env.hpp"
-#include "base/pacing.hpp"
+#include "base/files/env.hpp"
 #include "base/result.hpp"
+#include "base/time/pacing.hpp"
 #include "detector/events.hpp"
 #include "detector/plan.hpp"
 

@@ -6,8 +6,8 @@
 
 #include "base/invariant.hpp"
 #include "base/random.hpp"
-#include "detector/poisson.hpp"
-#include "detector/spots.hpp"
+#include "detector/images/poisson.hpp"
+#include "detector/images/spots.hpp"
 
 namespace penstock::detector {
 namespace {

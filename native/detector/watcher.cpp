@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 
 namespace penstock::detector {
 namespace {

@@ -12,8 +12,8 @@
 #include <mutex>
 #include <thread>
 
-#include "base/clock.hpp"
 #include "base/threads.hpp"
+#include "base/time/clock.hpp"
 #include "job/job.hpp"
 
 namespace penstock::job {

@@ -5,7 +5,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 
 namespace penstock::load {
 

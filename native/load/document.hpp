@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/fields.hpp"
-#include "base/histogram.hpp"
+#include "base/time/histogram.hpp"
 
 namespace penstock::load {
 

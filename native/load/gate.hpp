@@ -7,8 +7,8 @@
 #include <chrono>
 #include <cstdint>
 
-#include "base/clock.hpp"
 #include "base/mutex.hpp"
+#include "base/time/clock.hpp"
 
 namespace penstock::load {
 

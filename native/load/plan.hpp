@@ -11,9 +11,9 @@
 #include "base/archive.hpp"
 #include "base/fields.hpp"
 #include "base/result.hpp"
-#include "load/image_plan.hpp"
-#include "load/metadata_plan.hpp"
-#include "load/network_plan.hpp"
+#include "load/network/plan.hpp"
+#include "load/workloads/image_plan.hpp"
+#include "load/workloads/metadata_plan.hpp"
 
 namespace penstock::load {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "load/content.hpp"
 #include "load/plan.hpp"
+#include "load/workloads/content.hpp"
 
 namespace penstock::load {
 namespace {

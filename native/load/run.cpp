@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "load/machine.hpp"
 #include "load/merge.hpp"
-#include "load/workload.hpp"
+#include "load/workloads/workload.hpp"
 
 namespace penstock::load {
 namespace {

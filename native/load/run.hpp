@@ -5,10 +5,10 @@
 #include <functional>
 #include <memory>
 
-#include "base/env.hpp"
 #include "base/fields.hpp"
+#include "base/files/env.hpp"
 #include "base/result.hpp"
-#include "load/backend.hpp"
+#include "load/backends/backend.hpp"
 #include "load/plan.hpp"
 #include "load/team.hpp"
 

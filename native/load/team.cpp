@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "load/machine.hpp"
 
 namespace penstock::load {

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <string>
 
-#include "load/own_folder.hpp"
-#include "load/page_cache.hpp"
+#include "load/backends/own_folder.hpp"
+#include "load/backends/page_cache.hpp"
 #include "store/hdf5/handles.hpp"
 
 namespace penstock::load_hdf5 {

@@ -12,9 +12,9 @@
 #include <string>
 
 #include "job/job.hpp"
+#include "load/backends/own_folder.hpp"
+#include "load/backends/page_cache.hpp"
 #include "load/machine.hpp"
-#include "load/own_folder.hpp"
-#include "load/page_cache.hpp"
 #include "store/hdf5/handles.hpp"
 #include "store/store.hpp"
 

@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "load/backend.hpp"
+#include "load/backends/backend.hpp"
 #include "load/plan.hpp"
 #include "load/team.hpp"
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "load/own_folder.hpp"
-#include "load/page_cache.hpp"
+#include "load/backends/own_folder.hpp"
+#include "load/backends/page_cache.hpp"
 
 namespace penstock::load_mpi {
 namespace {

@@ -9,7 +9,7 @@
 #include <stop_token>
 #include <thread>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "detector/job.hpp"
 #include "programs/program.hpp"
 

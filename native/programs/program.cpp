@@ -14,8 +14,8 @@
 #include <mutex>
 #include <utility>
 
-#include "base/clock.hpp"
 #include "base/parent.hpp"
+#include "base/time/clock.hpp"
 
 namespace penstock::program {
 namespace {

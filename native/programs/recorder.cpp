@@ -13,14 +13,14 @@
 #include <csignal>
 #include <iostream>
 
-#include "base/watched_env.hpp"
+#include "base/files/watched_env.hpp"
 #include "programs/program.hpp"
 #include "programs/ranks.hpp"
 #include "recorder/config/machine.hpp"
 #include "recorder/service/metrics/metrics.hpp"
 #include "recorder/service/metrics/stalls.hpp"
-#include "stream/tcp.hpp"
-#include "stream/zmq_source.hpp"
+#include "stream/tcp/tcp.hpp"
+#include "stream/zmq/source.hpp"
 
 namespace {
 

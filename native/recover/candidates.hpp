@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "base/env.hpp"
+#include "base/files/env.hpp"
 #include "check/findings.hpp"
 #include "store/format/description.hpp"
 #include "store/format/segment.hpp"

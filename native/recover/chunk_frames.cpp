@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "check/scan_places.hpp"
+#include "check/structures/scan_places.hpp"
 
 namespace penstock::recover {
 namespace {

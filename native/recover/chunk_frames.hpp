@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "check/index_process.hpp"
-#include "check/index_table.hpp"
+#include "check/structures/index_process.hpp"
+#include "check/structures/index_table.hpp"
 #include "recover/candidates.hpp"
 #include "recover/ledger_rows.hpp"
 

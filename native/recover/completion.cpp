@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "check/names.hpp"
 #include "recover/layout.hpp"
 #include "store/seal.hpp"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/bytes.hpp"
-#include "base/env.hpp"
-#include "check/index_process.hpp"
+#include "base/files/env.hpp"
+#include "check/structures/index_process.hpp"
 #include "recover/candidates.hpp"
 #include "recover/ledger_rows.hpp"
 #include "store/store.hpp"

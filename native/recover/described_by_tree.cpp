@@ -8,7 +8,7 @@
 
 #include "check/members.hpp"
 #include "check/names.hpp"
-#include "check/scan_places.hpp"
+#include "check/structures/scan_places.hpp"
 #include "store/recovery/scan.hpp"
 
 namespace penstock::recover {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <set>
 
-#include "base/clock.hpp"
 #include "base/crc32c.hpp"
+#include "base/time/clock.hpp"
 #include "check/names.hpp"
-#include "check/scan_places.hpp"
+#include "check/structures/scan_places.hpp"
 #include "recover/ledger_rows.hpp"
 #include "recover/members.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "check/findings.hpp"
-#include "check/index_process.hpp"
+#include "check/structures/index_process.hpp"
 #include "recover/candidates.hpp"
 #include "store/store.hpp"
 

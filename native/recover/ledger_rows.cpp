@@ -4,9 +4,9 @@
 #include <array>
 #include <map>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "check/names.hpp"
-#include "check/scan_places.hpp"
+#include "check/structures/scan_places.hpp"
 
 namespace penstock::recover {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "check/index_process.hpp"
+#include "check/structures/index_process.hpp"
 #include "store/hdf5/index_file.hpp"
 
 namespace penstock::recover {

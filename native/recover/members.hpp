@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "check/index_process.hpp"
+#include "check/structures/index_process.hpp"
 #include "recover/ledger_rows.hpp"
 #include "recover/recover.hpp"
 #include "store/format/description.hpp"

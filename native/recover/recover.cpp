@@ -6,13 +6,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/clock.hpp"
-#include "check/index_process.hpp"
-#include "check/index_table.hpp"
+#include "base/time/clock.hpp"
 #include "check/members.hpp"
 #include "check/names.hpp"
-#include "check/scan_places.hpp"
-#include "check/superblock.hpp"
+#include "check/structures/index_process.hpp"
+#include "check/structures/index_table.hpp"
+#include "check/structures/scan_places.hpp"
+#include "check/structures/superblock.hpp"
 #include "recover/candidates.hpp"
 #include "recover/chunk_frames.hpp"
 #include "recover/completion.hpp"

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "base/env.hpp"
+#include "base/files/env.hpp"
 #include "base/result.hpp"
 #include "check/findings.hpp"
 #include "check/progress.hpp"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "check/index_process.hpp"
+#include "check/structures/index_process.hpp"
 #include "recover/candidates.hpp"
 
 namespace penstock::recover {

@@ -1,7 +1,7 @@
 #include "store/file_start.hpp"
 
-#include "base/clock.hpp"
 #include "base/crc32c.hpp"
+#include "base/time/clock.hpp"
 #include "store/format/description.hpp"
 
 namespace penstock::store {

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "base/env.hpp"
+#include "base/files/env.hpp"
 #include "store/format/segment.hpp"
 #include "store/layout.hpp"
 #include "store/seal.hpp"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "base/clock.hpp"
 #include "base/crc32c.hpp"
 #include "base/threads.hpp"
+#include "base/time/clock.hpp"
 
 namespace penstock::store {
 namespace {

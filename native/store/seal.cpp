@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "base/clock.hpp"
 #include "base/crc32c.hpp"
+#include "base/time/clock.hpp"
 #include "store/recovery/scan.hpp"
 
 namespace penstock::store {

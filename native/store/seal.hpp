@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/env.hpp"
+#include "base/files/env.hpp"
 #include "store/format/segment.hpp"
 #include "store/layout.hpp"
 

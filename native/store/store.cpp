@@ -8,7 +8,7 @@
 #include <bit>
 #include <filesystem>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "store/file_start.hpp"
 #include "store/hdf5/indexer.hpp"
 #include "store/members/member_files.hpp"

@@ -15,7 +15,7 @@
 #include <optional>
 #include <string>
 
-#include "base/env.hpp"
+#include "base/files/env.hpp"
 #include "base/result.hpp"
 #include "frame/pool.hpp"
 #include "store/format/segment.hpp"

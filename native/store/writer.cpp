@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/clock.hpp"
 #include "base/crc32c.hpp"
+#include "base/time/clock.hpp"
 
 namespace penstock::store {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 
 namespace penstock::stream {
 namespace {

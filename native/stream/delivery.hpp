@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "frame/sink.hpp"
-#include "stream/message.hpp"
+#include "stream/messages/message.hpp"
 
 namespace penstock::stream {
 

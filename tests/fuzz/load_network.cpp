@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "load/network_message.hpp"
+#include "load/network/message.hpp"
 
 using namespace penstock;
 using namespace penstock::load;

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "stream/message.hpp"
+#include "stream/messages/message.hpp"
 
 using namespace penstock;
 using namespace penstock::stream;

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "base/crc32c.hpp"
-#include "stream/tcp_frame.hpp"
+#include "stream/tcp/frame.hpp"
 
 using namespace penstock;
 using namespace penstock::stream;

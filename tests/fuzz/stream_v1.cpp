@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/bytes.hpp"
-#include "stream/cbor.hpp"
-#include "stream/v1_message.hpp"
+#include "stream/messages/cbor.hpp"
+#include "stream/messages/v1_message.hpp"
 
 using namespace penstock;
 using namespace penstock::stream;

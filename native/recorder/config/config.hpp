@@ -13,7 +13,7 @@
 #include "recorder/config/scan.hpp"
 #include "recorder/tree/layout/user_layout.hpp"
 #include "recorder/tree/nexus/nexus_names.hpp"
-#include "store/hdf5/filter_plugin.hpp"
+#include "store/hdf5/plugins/filter_plugin.hpp"
 #include "store/store.hpp"
 
 namespace penstock::recorder {

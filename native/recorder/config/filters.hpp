@@ -7,7 +7,7 @@
 #include "codec/codec.hpp"
 #include "frame/series.hpp"
 #include "recorder/config/config.hpp"
-#include "store/hdf5/filter_plugin.hpp"
+#include "store/hdf5/plugins/filter_plugin.hpp"
 
 namespace penstock::recorder {
 

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/clock.hpp"
 #include "base/crc32c.hpp"
+#include "base/time/clock.hpp"
 
 namespace penstock::recorder {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 
 namespace penstock::recorder {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "recorder/series/opening/same_series.hpp"
 
 namespace penstock::recorder {
@@ -19,17 +19,18 @@ Error element_taken(const series::Registry& registry, const Series& start) {
     for (const auto& row : roster->rows())
       if (row.begun && row.who.element == number && !row.who.source.empty()) before = row.who.source;
   return make_error(Errc::mismatch,
-                    "element {} of series \"{}\" already comes from {}, but {} claims the same element; give each element a different number (user_data.penstock.element)",
+                    "element {} of series \"{}\" already comes from {}, but {} claims the same element; give each "
+                    "element a different number (user_data.penstock.element)",
                     number, start.unique_id, before, endpoint_of(start));
 }
 
 Error no_room(const std::string& unique_id, const series::Rules& rules, const series::WaitingBytes& room,
               bool is_start) {
-  return make_error(
-      Errc::refused,
-      "series \"{}\" cannot wait until one of {} open files is closed: {} bytes of {} wait already, the maximum is {}: increase {}, or reduce end_timeout_s",
-      unique_id, rules.files_max, room.held(), is_start ? "such starts" : "what came behind starts", room.max(),
-      is_start ? "tables_bytes" : "pool_bytes");
+  return make_error(Errc::refused,
+                    "series \"{}\" cannot wait until one of {} open files is closed: {} bytes of {} wait already, the "
+                    "maximum is {}: increase {}, or reduce end_timeout_s",
+                    unique_id, rules.files_max, room.held(), is_start ? "such starts" : "what came behind starts",
+                    room.max(), is_start ? "tables_bytes" : "pool_bytes");
 }
 
 Error mismatch(const Series& start, const SeriesFile* file) {
@@ -47,7 +48,8 @@ Error refusal_of(const series::Registry& registry, const series::Rules& rules, c
     case Why::stopping: return make_error(Errc::cancelled, "series \"{}\": the recorder is stopping", unique_id);
     case Why::elements_over_ranks:
       return make_error(Errc::unsupported,
-                        "series \"{}\" has {} elements over ZeroMQ, but the recorder has {} ranks; such elements require one rank, or TCP",
+                        "series \"{}\" has {} elements over ZeroMQ, but the recorder has {} ranks; such elements "
+                        "require one rank, or TCP",
                         unique_id, start.element->count(), rules.ranks);
     case Why::mismatch: return mismatch(start, file);
     case Why::element_taken: return element_taken(registry, start);
@@ -65,12 +67,13 @@ Error refusal_of(const series::Registry& registry, const series::Rules& rules, c
                           "series \"{}\" waits until a file is closed, but another one of the same name starts",
                           unique_id);
       return make_error(Errc::refused,
-                        "series \"{}\" is open and still receives frames from other senders; another series of the same name has waited for {:.0f} s",
+                        "series \"{}\" is open and still receives frames from other senders; another series of the "
+                        "same name has waited for {:.0f} s",
                         unique_id, seconds(rules.name_patience()));
     case Why::line_full:
       return make_error(Errc::refused,
-                        "series \"{}\": {} files are open, and no more starts may wait; end a series first",
-                        unique_id, rules.files_max);
+                        "series \"{}\": {} files are open, and no more starts may wait; end a series first", unique_id,
+                        rules.files_max);
     case Why::no_room: return no_room(unique_id, rules, registry.starts_bytes(), true);
     default: return make_error(Errc::out_of_order, "series_unique_id \"{}\" has started already", unique_id);
   }
@@ -99,7 +102,8 @@ void log_why_closed(const SeriesFile& file, series::EndedBy why, const series::R
   using series::EndedBy;
   const auto silent = seconds(monotonic_ns() - file.last_activity_ns());
   if (why == EndedBy::room)
-    spdlog::warn("{}: closing the series after {:.0f} s without a frame, because another series needs its place", file.path(), silent);
+    spdlog::warn("{}: closing the series after {:.0f} s without a frame, because another series needs its place",
+                 file.path(), silent);
   if (why == EndedBy::silence && file.end() == 0)
     spdlog::warn(
         "{}: no frame came, and its senders have been gone for {:.0f} s (idle_timeout_s): the series is closed",

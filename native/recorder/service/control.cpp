@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "recorder/series/opening/same_series.hpp"
 #include "recorder/service/facts.hpp"
 
@@ -64,8 +64,8 @@ void Control::obey(const series::Notify& what, Step& step) {
   switch (what.what) {
     case What::refused: step.is_refused = true; break;
     case What::early:
-      spdlog::warn("frames of series \"{}\" arrive, from number {} on, but it has not started: they are lost", what.name,
-                   what.numbers.front());
+      spdlog::warn("frames of series \"{}\" arrive, from number {} on, but it has not started: they are lost",
+                   what.name, what.numbers.front());
       break;
     case What::dropped: {
       const auto& file = *slots_.at(what.name).file;
@@ -124,10 +124,11 @@ Result<void> Control::begin(Start start, const SeriesEnd* before) {
     if (is_first) waits = waits_until_one_is_closed(unique_id, rules_);
     if (is_first) slot.channels = start.series.channels;
     if (answer.is_bare)
-      without_tables = make_error(
-          Errc::too_large,
-          "series \"{}\" is recorded without its masks, flat fields and tables ({} bytes): waiting starts use {} of the {} bytes of tables_bytes; increase it",
-          unique_id, strip_tables(start.series), registry_.starts_bytes().held(), registry_.starts_bytes().max());
+      without_tables = make_error(Errc::too_large,
+                                  "series \"{}\" is recorded without its masks, flat fields and tables ({} bytes): "
+                                  "waiting starts use {} of the {} bytes of tables_bytes; increase it",
+                                  unique_id, strip_tables(start.series), registry_.starts_bytes().held(),
+                                  registry_.starts_bytes().max());
     const auto bytes = bytes_of(start.series);
     keep(unique_id, {std::move(start), bytes});
   };

@@ -19,7 +19,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "recorder/service/answers.hpp"
 #include "recorder/service/errands.hpp"
 #include "recorder/service/metrics/totals.hpp"

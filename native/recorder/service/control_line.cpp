@@ -68,7 +68,8 @@ std::optional<Kept> Control::next_of_line(const std::string& name) {
     return next;
   }
   if (const auto refused = std::exchange(slot.refused, 0); refused > 0)
-    spdlog::warn("series \"{}\": {} messages were dropped while its start was waiting, for lack of memory", name, refused);
+    spdlog::warn("series \"{}\": {} messages were dropped while its start was waiting, for lack of memory", name,
+                 refused);
   slot.has_line = false;
   (void)step(series::LineEmpty{name});
   drop_if_empty(name);

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/bytes.hpp"
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 
 namespace penstock::recorder {
 

@@ -9,8 +9,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/clock.hpp"
 #include "base/threads.hpp"
+#include "base/time/clock.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -26,8 +26,9 @@ Result<void> try_folder(const std::string& folder) {
     return make_error(Errc::not_found, "folder {} does not exist; create it, or choose another one with `folder`",
                       folder);
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
-    return errno_error(errno, fmt::format("folder {} is not writable; give this user permission, or choose another with `folder`",
-                                          folder));
+    return errno_error(
+        errno,
+        fmt::format("folder {} is not writable; give this user permission, or choose another with `folder`", folder));
   // The right to write says little: a file system that is read-only, or has no files of users, refuses all the same.
   const auto name = fmt::format("{}/.penstock-{}.tmp", folder, ::getpid());
   const auto made = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 
 namespace penstock::recorder {
 namespace {

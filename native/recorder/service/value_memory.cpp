@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 
 namespace penstock::recorder {
 
@@ -60,10 +60,10 @@ void ValueMemory::bound_columns(Frame& frame, const SeriesFile& series) {
     if (file.get() != &series) others += file->value_columns().value_or(0);
   const auto room = value_columns_max - std::min(value_columns_max, others);
   if (frame.metadata.size() <= room) return;
-  report_.note(series.path(),
-               make_error(Errc::too_large,
-                          "{} of the {} metadata values of its first frame are not recorded: open files may have {} columns together; end other series first",
-                          frame.metadata.size() - room, frame.metadata.size(), value_columns_max));
+  report_.note(series.path(), make_error(Errc::too_large,
+                                         "{} of the {} metadata values of its first frame are not recorded: open files "
+                                         "may have {} columns together; end other series first",
+                                         frame.metadata.size() - room, frame.metadata.size(), value_columns_max));
   frame.metadata.erase(frame.metadata.begin() + static_cast<std::ptrdiff_t>(room), frame.metadata.end());
 }
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "recorder/service/control.hpp"
 #include "recorder/service/facts.hpp"
 #include "recorder/team/messages.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "stream/message.hpp"
+#include "stream/messages/message.hpp"
 
 namespace penstock::recorder {
 namespace {

@@ -17,7 +17,8 @@ void decode_maps(Series& series, std::uint64_t budget_bytes, std::uint64_t used_
     if (!size.ok() || *size > left) {
       const auto needed = size.ok() ? fmt::format("it has {} bytes", *size) : size.error().message();
       note(make_error(Errc::too_large,
-                      "series \"{}\": {} of channel \"{}\" is left out: it needs {}, but of tables_bytes ({}) only {} remain; increase tables_bytes",
+                      "series \"{}\": {} of channel \"{}\" is left out: it needs {}, but of tables_bytes ({}) only {} "
+                      "remain; increase tables_bytes",
                       series.unique_id, field, array.channel, needed, budget_bytes, left));
       return false;
     }

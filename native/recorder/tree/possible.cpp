@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "recorder/config/scan.hpp"
-#include "stream/cbor.hpp"
+#include "stream/messages/cbor.hpp"
 
 namespace penstock::recorder {
 namespace {

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "base/bytes.hpp"
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "recorder/tree/gaps.hpp"
 #include "recorder/tree/members.hpp"
 #include "recorder/tree/nexus/nexus.hpp"

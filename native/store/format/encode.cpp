@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "base/clock.hpp"
 #include "base/crc32c.hpp"
 #include "base/invariant.hpp"
+#include "base/time/clock.hpp"
 #include "store/format/segment.hpp"
 
 namespace penstock::store::format {

@@ -17,7 +17,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/env.hpp"
+#include "base/files/env.hpp"
 #include "base/log_rate_limiter.hpp"
 #include "store/hdf5/handles.hpp"
 #include "store/hdf5/held_writes.hpp"

@@ -2,8 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
-#include "base/clock.hpp"
 #include "base/threads.hpp"
+#include "base/time/clock.hpp"
 
 namespace penstock::store::hdf5 {
 namespace {

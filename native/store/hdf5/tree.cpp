@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "store/hdf5/filter_names.hpp"
+#include "store/hdf5/plugins/filter_names.hpp"
 #include "store/hdf5/values.hpp"
 #include "store/hdf5/virtual.hpp"
 

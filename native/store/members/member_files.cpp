@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/clock.hpp"
 #include "base/threads.hpp"
+#include "base/time/clock.hpp"
 
 namespace penstock::store {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "base/env.hpp"
+#include "base/files/env.hpp"
 #include "store/layout.hpp"
 
 namespace penstock::store {

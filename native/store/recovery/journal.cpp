@@ -5,8 +5,8 @@
 #include <cstring>
 #include <map>
 
-#include "base/clock.hpp"
 #include "base/crc32c.hpp"
+#include "base/time/clock.hpp"
 #include "store/recovery/journal_place.hpp"
 #include "store/recovery/own_superblock.hpp"
 #include "store/recovery/scan.hpp"

@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-#include "base/env.hpp"
+#include "base/files/env.hpp"
 #include "store/format/segment.hpp"
 #include "store/space/space.hpp"
 

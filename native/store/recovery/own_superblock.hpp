@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/env.hpp"
+#include "base/files/env.hpp"
 
 namespace penstock::store {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/env.hpp"
+#include "base/files/env.hpp"
 #include "base/result.hpp"
 #include "store/format/segment.hpp"
 

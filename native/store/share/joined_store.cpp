@@ -1,6 +1,6 @@
 #include "store/share/joined_store.hpp"
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "store/format/description.hpp"
 #include "store/members/member_files.hpp"
 #include "store/share/remote_index.hpp"

@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/env.hpp"
+#include "base/files/env.hpp"
 #include "base/mutex.hpp"
 
 namespace penstock::store {

@@ -1,4 +1,4 @@
-#include "base/call_watch.hpp"
+#include "base/files/call_watch.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "../support/fault_env.hpp"
-#include "base/watched_env.hpp"
+#include "base/files/watched_env.hpp"
 
 namespace penstock {
 namespace {

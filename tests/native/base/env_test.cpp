@@ -1,4 +1,4 @@
-#include "base/env.hpp"
+#include "base/files/env.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "base/histogram.hpp"
+#include "base/time/histogram.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "base/lobby.hpp"
+#include "base/net/lobby.hpp"
 
 #include <gtest/gtest.h>
 

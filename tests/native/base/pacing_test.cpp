@@ -1,4 +1,4 @@
-#include "base/pacing.hpp"
+#include "base/time/pacing.hpp"
 
 #include <gtest/gtest.h>
 

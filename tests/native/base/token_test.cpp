@@ -1,4 +1,4 @@
-#include "base/token.hpp"
+#include "base/net/token.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "check/index_process.hpp"
+#include "check/structures/index_process.hpp"
 #include "check/tree_json.hpp"
 #include "check_fixture.hpp"
 

@@ -1,9 +1,9 @@
 /// Our reader of HDF5's extensible arrays beside HDF5 itself: on arrays of every shape, and on damaged ones.
 
-#include "store/hdf5/extensible_array.hpp"
+#include "store/hdf5/reading/extensible_array.hpp"
 
 #include "../support/rounds.hpp"
-#include "check/index_process.hpp"
+#include "check/structures/index_process.hpp"
 #include "check_fixture.hpp"
 
 namespace penstock::check::testing {

@@ -1,6 +1,6 @@
 /// Datasets whose chunks lie far apart: each chunk is found, in time that its neighbours' distance does not set.
 
-#include "check/index_process.hpp"
+#include "check/structures/index_process.hpp"
 #include "check_fixture.hpp"
 
 namespace penstock::check::testing {

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "../stream/receiver.hpp"
-#include "base/socket.hpp"
+#include "base/net/socket.hpp"
 #include "client/penstock.hpp"
 
 extern "C" {

@@ -8,7 +8,7 @@
 
 #include "base/crc32c.hpp"
 #include "client/penstock.hpp"
-#include "stream/tcp_frame.hpp"
+#include "stream/tcp/frame.hpp"
 
 extern "C" {
 #include "client/wire.h"

@@ -13,7 +13,7 @@
 #include <map>
 
 #include "codec/codec.hpp"
-#include "detector/ratio.hpp"
+#include "detector/images/ratio.hpp"
 
 namespace penstock::detector {
 namespace {

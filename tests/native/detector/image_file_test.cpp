@@ -1,4 +1,4 @@
-#include "detector/image_file.hpp"
+#include "detector/images/image_file.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,9 +7,9 @@
 
 #include "../support/recording_sink.hpp"
 #include "detector/feed.hpp"
-#include "stream/tcp.hpp"
-#include "stream/zmq_sender.hpp"
-#include "stream/zmq_source.hpp"
+#include "stream/tcp/tcp.hpp"
+#include "stream/zmq/sender.hpp"
+#include "stream/zmq/source.hpp"
 
 namespace penstock::detector {
 namespace {

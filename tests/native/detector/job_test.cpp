@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "detector/simulation.hpp"
-#include "stream/tcp.hpp"
+#include "stream/tcp/tcp.hpp"
 
 namespace penstock::detector {
 namespace {

@@ -1,4 +1,4 @@
-#include "detector/npy_images.hpp"
+#include "detector/images/npy_images.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "detector/poisson.hpp"
+#include "detector/images/poisson.hpp"
 
 #include <gtest/gtest.h>
 

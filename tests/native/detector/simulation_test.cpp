@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/crc32c.hpp"
-#include "detector/spots.hpp"
+#include "detector/images/spots.hpp"
 
 namespace penstock::detector {
 namespace {

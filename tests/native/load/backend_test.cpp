@@ -1,11 +1,11 @@
-#include "load/backend.hpp"
+#include "load/backends/backend.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "load_fixture.hpp"
 
 namespace penstock::load {

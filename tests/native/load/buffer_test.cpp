@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "load/finite_buffer.hpp"
+#include "load/backends/finite_buffer.hpp"
 #include "load/time_series.hpp"
 
 namespace penstock::load {

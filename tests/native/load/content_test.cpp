@@ -1,4 +1,4 @@
-#include "load/content.hpp"
+#include "load/workloads/content.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

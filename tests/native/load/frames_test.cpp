@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "../support/fault_env.hpp"
-#include "load/content.hpp"
+#include "load/workloads/content.hpp"
 #include "load_fixture.hpp"
 #include "one_file_fails.hpp"
 

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "load_fixture.hpp"
 
 namespace penstock::load {

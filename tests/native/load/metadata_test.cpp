@@ -10,10 +10,10 @@
 #include <set>
 #include <thread>
 
-#include "base/clock.hpp"
-#include "load/metadata_plan.hpp"
-#include "load/tree.hpp"
-#include "load/workload.hpp"
+#include "base/time/clock.hpp"
+#include "load/workloads/metadata_plan.hpp"
+#include "load/workloads/tree.hpp"
+#include "load/workloads/workload.hpp"
 #include "load_fixture.hpp"
 
 namespace penstock::load {

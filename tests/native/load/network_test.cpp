@@ -4,8 +4,8 @@
 #include <array>
 #include <thread>
 
-#include "base/clock.hpp"
-#include "load/network_message.hpp"
+#include "base/time/clock.hpp"
+#include "load/network/message.hpp"
 #include "load_fixture.hpp"
 
 namespace penstock::load {

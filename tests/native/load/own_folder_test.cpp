@@ -1,12 +1,12 @@
 /// Back ends that are led astray: a link or another file in the place of what they made.
-#include "load/own_folder.hpp"
+#include "load/backends/own_folder.hpp"
 
 #include <hdf5.h>
 
 #include <fstream>
 #include <iterator>
 
-#include "load/content.hpp"
+#include "load/workloads/content.hpp"
 #include "load_fixture.hpp"
 #include "load_hdf5/hdf5_backend.hpp"
 #include "load_hdf5/store_backend.hpp"

@@ -1,5 +1,5 @@
 /// Files with several transfers under way, and a kernel that takes no more for a while.
-#include "load/queued_file.hpp"
+#include "load/backends/queued_file.hpp"
 
 #include <sys/eventfd.h>
 #include <sys/uio.h>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "../support/asked_calls.hpp"
-#include "load/content.hpp"
+#include "load/workloads/content.hpp"
 #include "load_fixture.hpp"
 
 namespace penstock::load {

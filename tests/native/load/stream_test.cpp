@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "../support/fault_env.hpp"
-#include "load/content.hpp"
-#include "load/permutation.hpp"
+#include "load/workloads/content.hpp"
+#include "load/workloads/permutation.hpp"
 #include "load_fixture.hpp"
 #include "one_file_fails.hpp"
 

@@ -8,10 +8,10 @@
 #include <thread>
 
 #include "../support/full_disk.hpp"
-#include "base/socket.hpp"
+#include "base/net/socket.hpp"
 #include "client/penstock.hpp"
 #include "recorder_fixture.hpp"
-#include "stream/tcp.hpp"
+#include "stream/tcp/tcp.hpp"
 
 namespace penstock::recorder {
 namespace {

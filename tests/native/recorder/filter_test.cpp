@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "recorder/service/recorder.hpp"
 #include "recorder_fixture.hpp"
 

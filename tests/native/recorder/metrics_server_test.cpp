@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "base/socket.hpp"
+#include "base/net/socket.hpp"
 #include "recorder/service/metrics/metrics.hpp"
 
 namespace penstock::recorder {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "recorder/tree/nexus/nexus.hpp"
-#include "stream/message.hpp"
+#include "stream/messages/message.hpp"
 
 namespace penstock::recorder {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "recorder_fixture.hpp"
 
 namespace penstock::recorder {

@@ -13,7 +13,7 @@
 
 #include "../support/fault_env.hpp"
 #include "../support/thread_job.hpp"
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "recorder/service/recorder.hpp"
 
 namespace penstock::recorder {

@@ -10,7 +10,7 @@
 
 #include "../check/check_fixture.hpp"
 #include "../support/rounds.hpp"
-#include "check/index_process.hpp"
+#include "check/structures/index_process.hpp"
 #include "recover/recover.hpp"
 #include "right_frames.hpp"
 

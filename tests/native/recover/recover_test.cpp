@@ -10,7 +10,7 @@
 #include "../check/check_fixture.hpp"
 #include "../support/fault_env.hpp"
 #include "base/crc32c.hpp"
-#include "check/superblock.hpp"
+#include "check/structures/superblock.hpp"
 #include "store/recovery/journal.hpp"
 #include "store/recovery/scan.hpp"
 

@@ -1,6 +1,6 @@
 /// Filter plug-ins called beside HDF5: what is found, what its parameters become, and what its mistakes do.
 
-#include "store/hdf5/filter_plugin.hpp"
+#include "store/hdf5/plugins/filter_plugin.hpp"
 
 #include <gtest/gtest.h>
 #include <hdf5.h>

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "samples.hpp"
-#include "stream/cbor_json.hpp"
+#include "stream/messages/cbor_json.hpp"
 #include "vectors.hpp"
 
 namespace penstock::stream::test {

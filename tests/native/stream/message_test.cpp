@@ -1,4 +1,4 @@
-#include "stream/message.hpp"
+#include "stream/messages/message.hpp"
 
 #include <gtest/gtest.h>
 

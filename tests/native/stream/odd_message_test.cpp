@@ -5,8 +5,8 @@
 #include <functional>
 
 #include "samples.hpp"
-#include "stream/cbor.hpp"
-#include "stream/message.hpp"
+#include "stream/messages/cbor.hpp"
+#include "stream/messages/message.hpp"
 
 namespace penstock::stream::test {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "receiver.hpp"
 #include "samples.hpp"
-#include "stream/tcp_frame.hpp"
-#include "stream/zmq_sender.hpp"
-#include "stream/zmq_source.hpp"
+#include "stream/tcp/frame.hpp"
+#include "stream/zmq/sender.hpp"
+#include "stream/zmq/source.hpp"
 
 namespace penstock::stream::test {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "../support/recording_sink.hpp"
-#include "stream/tcp.hpp"
+#include "stream/tcp/tcp.hpp"
 
 namespace penstock::stream::test {
 

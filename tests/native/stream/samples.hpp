@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "stream/message.hpp"
+#include "stream/messages/message.hpp"
 
 namespace penstock::stream::test {
 

@@ -5,10 +5,10 @@
 #include <thread>
 
 #include "base/crc32c.hpp"
-#include "base/socket.hpp"
+#include "base/net/socket.hpp"
 #include "receiver.hpp"
 #include "samples.hpp"
-#include "stream/tcp_frame.hpp"
+#include "stream/tcp/frame.hpp"
 
 namespace penstock::stream::test {
 namespace {

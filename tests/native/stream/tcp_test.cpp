@@ -1,4 +1,4 @@
-#include "stream/tcp.hpp"
+#include "stream/tcp/tcp.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -8,7 +8,7 @@
 #include <atomic>
 #include <thread>
 
-#include "base/socket.hpp"
+#include "base/net/socket.hpp"
 #include "receiver.hpp"
 #include "samples.hpp"
 

@@ -5,8 +5,8 @@
 #include <random>
 #include <span>
 
-#include "stream/cbor_json.hpp"
-#include "stream/v1_message.hpp"
+#include "stream/messages/cbor_json.hpp"
+#include "stream/messages/v1_message.hpp"
 #include "vectors.hpp"
 
 namespace penstock::stream::test {

@@ -4,11 +4,11 @@
 #include <thread>
 
 #include "../support/recording_sink.hpp"
-#include "base/socket.hpp"
+#include "base/net/socket.hpp"
 #include "samples.hpp"
-#include "stream/zmq_sender.hpp"
-#include "stream/zmq_socket.hpp"
-#include "stream/zmq_source.hpp"
+#include "stream/zmq/sender.hpp"
+#include "stream/zmq/socket.hpp"
+#include "stream/zmq/source.hpp"
 #include "vectors.hpp"
 
 namespace penstock::stream::test {

@@ -6,7 +6,7 @@
 
 #include <atomic>
 
-#include "base/env.hpp"
+#include "base/files/env.hpp"
 
 namespace penstock::testing {
 

@@ -10,7 +10,7 @@
 #include <functional>
 #include <thread>
 
-#include "base/env.hpp"
+#include "base/files/env.hpp"
 
 namespace penstock::testing {
 

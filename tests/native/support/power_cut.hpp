@@ -15,7 +15,7 @@
 #include <random>
 #include <vector>
 
-#include "base/env.hpp"
+#include "base/files/env.hpp"
 
 namespace penstock::testing {
 

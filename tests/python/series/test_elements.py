@@ -480,7 +480,11 @@ def test_elements_that_disagree_are_refused(record: Callable[..., Any], tmp_path
 
 
 def test_the_simulator_says_which_grids_are_possible(run: Run) -> None:
-    for grid, says in (("3x1", "choose numbers that divide 64"), ("2", "is not a grid"), ("9x9", "at most 32")):
+    for grid, says in (
+        ("3x1", "choose numbers that divide 64"),
+        ("2", "is not a grid"),
+        ("9x9", "at most 32"),
+    ):
         refused = simulate(run, "tcp://127.0.0.1:1", "--elements", grid)
         assert refused.returncode == 2
         assert re.sub(r"\s+", " ", says) in re.sub(r"\s+", " ", refused.stderr)

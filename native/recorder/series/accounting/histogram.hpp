@@ -1,7 +1,7 @@
 /// Latencies of a series: quantiles to within 3 %.
 #pragma once
 
-#include "base/histogram.hpp"
+#include "base/time/histogram.hpp"
 
 namespace penstock::recorder {
 

@@ -5,7 +5,7 @@
 #include <bit>
 #include <utility>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 
 namespace penstock::recorder {
 

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/time_histogram.hpp"
+#include "base/time/time_histogram.hpp"
 #include "recorder/series/accounting/ledger.hpp"
 
 namespace penstock::recorder {

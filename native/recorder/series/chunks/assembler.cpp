@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "recorder/tree/expand.hpp"
 
 namespace penstock::recorder {

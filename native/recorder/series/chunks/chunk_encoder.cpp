@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "recorder/tree/expand.hpp"
 
 namespace penstock::recorder {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "recorder/config/file_name.hpp"
 #include "recorder/tree/decode_maps.hpp"
 #include "recorder/tree/possible.hpp"

@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 
 namespace penstock::recorder {
 namespace {

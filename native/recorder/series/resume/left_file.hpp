@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/env.hpp"
+#include "base/files/env.hpp"
 #include "frame/series.hpp"
 #include "recorder/config/config.hpp"
 #include "recorder/config/filters.hpp"

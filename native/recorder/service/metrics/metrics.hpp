@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "base/call_watch.hpp"
+#include "base/files/call_watch.hpp"
 #include "base/result.hpp"
 #include "recorder/config/config.hpp"
 #include "recorder/service/metrics/totals.hpp"

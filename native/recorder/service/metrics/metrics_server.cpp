@@ -6,8 +6,8 @@
 #include <sstream>
 #include <thread>
 
-#include "base/lobby.hpp"
-#include "base/socket.hpp"
+#include "base/net/lobby.hpp"
+#include "base/net/socket.hpp"
 #include "base/threads.hpp"
 #include "recorder/service/metrics/metrics.hpp"
 

@@ -1,7 +1,7 @@
 /// Tells people and programs of calls that hang: in the log, and as an event.
 #pragma once
 
-#include "base/call_watch.hpp"
+#include "base/files/call_watch.hpp"
 #include "recorder/service/events.hpp"
 
 namespace penstock::recorder {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/clock.hpp"
+#include "base/time/clock.hpp"
 #include "recorder/tree/nexus/nexus_geometry.hpp"
 #include "recorder/tree/nexus/nexus_kept.hpp"
 #include "recorder/tree/nexus/nexus_tree.hpp"
-#include "store/hdf5/filter_plugin.hpp"
+#include "store/hdf5/plugins/filter_plugin.hpp"
 
 namespace penstock::recorder {
 namespace {

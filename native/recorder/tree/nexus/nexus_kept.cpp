@@ -6,8 +6,8 @@
 #include <set>
 
 #include "recorder/tree/expand.hpp"
-#include "stream/array_field.hpp"
-#include "stream/cbor_json.hpp"
+#include "stream/messages/array_field.hpp"
+#include "stream/messages/cbor_json.hpp"
 
 namespace penstock::recorder {
 namespace {

@@ -19,7 +19,7 @@ _FILE_LETTERS = "fg"
 class TreeSet(BaseModel):
     """Folders called PREFIX000000000 up to, and without, number `count`, with one workload's names in them.
 
-    `native/load/tree.hpp` has the same names.
+    `native/load/workloads/tree.hpp` has the same names.
     """
 
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)

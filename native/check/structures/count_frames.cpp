@@ -1,0 +1,94 @@
+#include "check/structures/count_frames.hpp"
+
+#include <filesystem>
+
+#include "check/members.hpp"
+#include "check/structures/segment_frames.hpp"
+#include "check/structures/superblock.hpp"
+#include "store/format/description.hpp"
+#include "store/recovery/scan.hpp"
+
+namespace penstock::check {
+namespace {
+
+using store::format::SegmentKind;
+
+struct Held {
+  SegmentFrames frames;
+  std::optional<store::format::Description> description;
+  std::uint64_t segments = 0;
+  bool unfinished = false;
+};
+
+Result<void> read_description(File& file, const store::format::SegmentHeader& header, Held& held) {
+  PEN_ASSIGN(const auto text, store::read_description(file, header));
+  PEN_ASSIGN(held.description, store::format::parse_description(text));
+  return {};
+}
+
+Result<void> read_records_of(Env& env, const std::string& path, Progress& progress,
+                             const std::function<bool()>& cancelled, Held& held) {
+  if (!std::filesystem::is_regular_file(path))
+    return make_error(Errc::invalid_argument, "{} is not a regular file", path);
+  PEN_ASSIGN(const auto file, env.open(path, {}));
+  PEN_ASSIGN(const auto bytes, file->size());
+  PEN_ASSIGN(const auto superblock, read_superblock(*file));
+  held.unfinished = superblock && superblock->open_for_writing;
+  progress.start("reading the segments' records", bytes);
+  store::ScanOptions options;
+  options.cancelled = cancelled;
+  PEN_ASSIGN(auto scanner, store::SegmentScanner::create(*file, options));
+  for (std::uint64_t before = 0;;) {
+    PEN_ASSIGN(const auto header, scanner.next());
+    if (!header) return {};
+    progress.advance(scanner.position() - std::min(before, scanner.position()));
+    before = scanner.position();
+    // The second copy of the description serves where the first is damaged.
+    if (header->kind == SegmentKind::description && !held.description) (void)read_description(*file, *header, held);
+    if (header->kind != SegmentKind::chunks) continue;
+    const auto records = store::read_records(*file, *header);
+    if (!records.ok()) continue;
+    ++held.segments;
+    for (const auto& record : *records)
+      if (header->address + record.offset + record.size <= bytes) held.frames.add(record);
+  }
+}
+
+}  // namespace
+
+Report count_frames(Env& env, const CheckPlan& plan, const Progress::Tell& tell,
+                    const std::function<bool()>& cancelled) {
+  const auto start = monotonic_ns();
+  Progress progress(tell);
+  Findings findings;
+  Held all;
+  const auto cannot_read = [&](const std::string& path, const Error& why) {
+    findings.add({Level::error, "the file cannot be read", path, {}, why.message(), {}});
+  };
+  if (const auto read = read_records_of(env, plan.file, progress, cancelled, all); !read.ok())
+    cannot_read(plan.file, read.error());
+  if (all.description && all.description->members)
+    for (const auto& member : find_members(plan.file, {}, *all.description->members, findings)) {
+      Held held;
+      if (const auto read = read_records_of(env, member.path, progress, cancelled, held); !read.ok())
+        cannot_read(member.path, read.error());
+      all.frames.take(held.frames, all.description->datasets, member.first_frame);
+      all.segments += held.segments;
+      all.unfinished = all.unfinished || held.unfinished;
+    }
+  Report report;
+  report.complete = !cancelled();
+  if (!report.complete) report.reached = progress.state();
+  report.unfinished = all.unfinished;
+  report.segments = all.segments;
+  report.findings = findings.list();
+  if (report.complete && all.unfinished && all.description) {
+    const auto counts = all.frames.count(all.description->datasets);
+    report.recoverable = counts.frames;
+    report.bytes = counts.bytes;
+  }
+  report.seconds = static_cast<double>(monotonic_ns() - start) * 1e-9;
+  return report;
+}
+
+}  // namespace penstock::check

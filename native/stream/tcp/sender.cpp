@@ -1,0 +1,455 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <limits>
+#include <optional>
+#include <thread>
+
+#include "base/crc32c.hpp"
+#include "base/net/socket.hpp"
+#include "base/time/clock.hpp"
+#include "stream/messages/image_of.hpp"
+#include "stream/tcp/frame.hpp"
+#include "stream/tcp/tcp.hpp"
+#include "stream/tcp/window.hpp"
+
+namespace penstock::stream {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto poll_interval = 100ms;                 ///< after which a wait looks at cancel()
+constexpr auto retry_pause = 50ms;                    ///< between attempts to connect
+constexpr std::int64_t wait_tell_ns = 1'000'000'000;  ///< between words about a wait for a connection
+constexpr std::int64_t first_wait_ns = 500'000'000;   ///< not worth a word, before the first connection
+constexpr std::int64_t look_interval_ns = 1'000'000;  ///< between looks for replies while sending
+constexpr std::size_t reply_bytes_max = 1 << 20;
+constexpr std::size_t pieces_max = 128;
+constexpr std::uint64_t large_payload_bytes = 64 << 10;  ///< not worth waiting for company
+/// Connections lost one after another without a word on the series: the receiver will not have it.
+constexpr int fruitless_connections_max = 5;
+
+std::int64_t deadline_after(std::chrono::nanoseconds wait) {
+  const auto now_ns = monotonic_ns();
+  return wait.count() > std::numeric_limits<std::int64_t>::max() - now_ns ? std::numeric_limits<std::int64_t>::max()
+                                                                          : now_ns + wait.count();
+}
+
+class TcpSenderSession : public TcpSender {
+ public:
+  explicit TcpSenderSession(const TcpSenderOptions& options)
+      : options_(options),
+        client_(fmt::format("{:x}-{:x}-{:x}", realtime_ns(), ::getpid(), reinterpret_cast<std::uintptr_t>(this))) {}
+  ~TcpSenderSession() override;
+
+  Result<void> connect(std::chrono::nanoseconds patience);
+
+  Result<void> begin(const Series& series) override;
+  Result<void> put(const Frame& frame) override { return put(frame, 0); }
+  /// The last bytes of its CBOR part do not come.
+  Result<void> put_cut(const Frame& frame) override { return put(frame, 4); }
+  Result<void> flush() override;
+  Result<void> end() override;
+  Result<Receipt> finish(std::chrono::nanoseconds wait) override;
+  Receipt receipt() const override { return receipt_; }
+  void cancel() override { cancelled_ = true; }
+  std::string address() const override { return tcp_address(options_.host, options_.port); }
+
+ private:
+  Result<void> put(const Frame& frame, std::size_t cut_bytes);
+  Result<void> connect_once();
+  Result<void> greet();
+  Result<void> send_start(std::uint32_t flags);
+  Result<void> send_rest();
+  Result<std::uint64_t> send_message(TcpKind kind, std::uint32_t flags, Bytes message);
+  Result<void> send(Bytes bytes);
+  Result<void> make_room(std::size_t payload_bytes);
+  bool is_full(std::size_t payload_bytes) const;
+  Result<void> wait_for_replies();
+  Result<void> read_replies();
+  Result<void> handle(const TcpHeader& header, Bytes message);
+  Result<void> handle_error(const TcpControl& reply);
+  void note_state(const TcpControl& reply);
+  void clear_state();
+  Result<void> check_open() const;
+  Result<void> check_cancelled() const;
+  template <typename Step>
+  Result<void> persist(Step step);
+
+  const TcpSenderOptions options_;
+  const std::string client_;  ///< nobody else's
+  std::atomic<bool> cancelled_ = false;
+
+  // The connection.
+  std::optional<Socket> socket_;
+  std::vector<std::byte> received_;
+  std::int64_t last_look_ns_ = 0;
+  int fruitless_connections_ = 0;
+  bool greeted_ = false;
+  bool end_sent_ = false;
+  std::uint64_t start_sequence_ = 0;
+  bool start_answered_ = false;
+
+  // The series.
+  TcpWindow window_;
+  Series series_;
+  ImageMessage image_;
+  bool started_ = false;
+  bool ended_ = false;
+  bool stopped_ = false;                ///< the receiver was, on purpose: nobody is there to connect to
+  std::string state_;                   ///< what keeps the receiver from taking frames, in its words
+  std::string reason_;                  ///< the first of those words, as reported
+  std::uint64_t state_safe_below_ = 0;  ///< receipt_.safe_below when state_ began
+  std::string ended_by_;
+  Receipt receipt_;
+};
+
+TcpSenderSession::~TcpSenderSession() {
+  if (!socket_ || !window_.all_sent()) return;
+  // A courtesy: nothing is lost where it does not arrive.
+  (void)socket_->send_all(encode_control(TcpKind::bye, window_.take_sequence(), {}));
+}
+
+Result<void> TcpSenderSession::check_cancelled() const {
+  if (cancelled_) return make_error(Errc::cancelled, "{}: cancelled", address());
+  return {};
+}
+
+/// The receiver still wants the series.
+Result<void> TcpSenderSession::check_open() const {
+  if (!started_) return make_error(Errc::out_of_order, "no series has started");
+  if (!receipt_.confirmed) return {};
+  if (!receipt_.problem.empty())
+    return make_error(Errc::refused, "{}: the receiver has closed the series: {}", address(), receipt_.problem);
+  if (ended_by_ == "stop")
+    return make_error(Errc::refused, "{}: the receiver was stopped: frames below {} are acknowledged", address(),
+                      receipt_.safe_below);
+  const auto of = series_.frames > 0 ? fmt::format(" of {}", series_.frames) : std::string();
+  return make_error(Errc::refused, "{}: the receiver has ended the series early: frames below {}{} are acknowledged",
+                    address(), receipt_.safe_below, of);
+}
+
+Result<void> TcpSenderSession::connect(std::chrono::nanoseconds patience) {
+  const auto give_up_ns = deadline_after(patience);
+  bool told = false;
+  // A receiver that closes the connection with a reason is there, and answers at once.
+  auto tell_ns = monotonic_ns() + (started_ && reason_.empty() ? 0 : first_wait_ns);
+  for (;;) {
+    PEN_TRY(check_cancelled());
+    if (const auto now_ns = monotonic_ns(); options_.on_wait && now_ns >= tell_ns) {
+      options_.on_wait({address(), patience, std::chrono::nanoseconds(std::max<std::int64_t>(give_up_ns - now_ns, 0))});
+      tell_ns = now_ns + wait_tell_ns;
+      told = true;
+    }
+    auto connected = connect_once();
+    if (connected.ok() && told) options_.on_wait({address(), patience, {}, true});
+    if (connected.ok()) return connected;
+    const auto code = connected.error().code();
+    const bool hopeless = code != Errc::disconnected && code != Errc::timed_out;
+    if (hopeless || monotonic_ns() > give_up_ns) return connected.error().with_context(address());
+    std::this_thread::sleep_for(retry_pause);
+  }
+}
+
+Result<void> TcpSenderSession::connect_once() {
+  socket_.reset();
+  received_.clear();
+  greeted_ = false;
+  end_sent_ = false;
+  PEN_ASSIGN(socket_, connect_to(options_.host, options_.port, options_.connect_timeout));
+  socket_->tune(options_.send_buffer_bytes, 0);
+  socket_->set_send_timeout(poll_interval);
+  window_.rewind(0);
+  PEN_TRY(greet());
+  if (started_ && !receipt_.confirmed) PEN_TRY(send_start(tcp_flag_resume));
+  return {};
+}
+
+Result<void> TcpSenderSession::greet() {
+  TcpControl hello;
+  hello.peer = options_.client;
+  hello.token = options_.token;
+  hello.client = client_;
+  hello.window_frames = options_.window_frames;
+  hello.window_bytes = options_.window_bytes;
+  PEN_TRY(send(encode_control(TcpKind::hello, window_.take_sequence(), hello)));
+  const auto give_up_ns = deadline_after(options_.connect_timeout);
+  while (!greeted_) {
+    if (monotonic_ns() > give_up_ns) return make_error(Errc::timed_out, "no answer to hello");
+    PEN_TRY(wait_for_replies());
+  }
+  return {};
+}
+
+Result<void> TcpSenderSession::send_start(std::uint32_t flags) {
+  start_answered_ = false;
+  PEN_ASSIGN(start_sequence_, send_message(TcpKind::start, flags, encode_start(series_)));
+  while (!start_answered_) PEN_TRY(wait_for_replies());
+  return {};
+}
+
+/// A message without pixels; returns its sequence number.
+Result<std::uint64_t> TcpSenderSession::send_message(TcpKind kind, std::uint32_t flags, Bytes message) {
+  TcpHeader header;
+  header.kind = kind;
+  header.flags = flags;
+  header.message_bytes = static_cast<std::uint32_t>(message.size());
+  header.sequence = window_.take_sequence();
+  header.message_crc = crc32c(message);
+  std::array<std::byte, tcp_header_bytes> head;
+  encode_header(header, head);
+  PEN_TRY(send(head));
+  PEN_TRY(send(message));
+  return header.sequence;
+}
+
+Result<void> TcpSenderSession::send(Bytes bytes) {
+  while (!bytes.empty()) {
+    const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    PEN_ASSIGN(const auto sent, socket_->send_some(std::span(&piece, 1)));
+    bytes = bytes.subspan(sent);
+    if (sent == 0) PEN_TRY(check_cancelled());
+  }
+  return {};
+}
+
+/// The window's unsent frames, and the end where it is due.
+Result<void> TcpSenderSession::send_rest() {
+  std::array<iovec, pieces_max> pieces;
+  while (!window_.all_sent()) {
+    const auto count = window_.gather(pieces);
+    PEN_ASSIGN(const auto sent, socket_->send_some(std::span(pieces).first(count)));
+    window_.sent(sent);
+    if (sent == 0) PEN_TRY(check_cancelled());
+    if (monotonic_ns() - last_look_ns_ > look_interval_ns) PEN_TRY(read_replies());
+  }
+  if (!ended_ || end_sent_) return {};
+  PEN_ASSIGN([[maybe_unused]] const auto sequence,
+             send_message(TcpKind::end, 0, encode_end({series_.id, series_.unique_id})));
+  end_sent_ = true;
+  return {};
+}
+
+/// Runs `step` until it succeeds, with a new connection each time one is lost.
+template <typename Step>
+Result<void> TcpSenderSession::persist(Step step) {
+  for (;;) {
+    PEN_TRY(check_cancelled());
+    auto outcome = socket_ ? step() : make_error(Errc::disconnected, "{}: no connection", address());
+    if (outcome.ok() || outcome.error().code() != Errc::disconnected) return outcome;
+    // Its last words may say why.
+    if (socket_) {
+      auto last_words = read_replies();
+      if (!last_words.ok() && last_words.error().code() != Errc::disconnected) return last_words;
+    }
+    socket_.reset();
+    if (started_ && receipt_.confirmed) return check_open();
+    if (stopped_)
+      return make_error(Errc::disconnected, "{}: the receiver was stopped: frames below {} are acknowledged", address(),
+                        receipt_.safe_below);
+    if (++fruitless_connections_ > fruitless_connections_max)
+      return outcome.error().with_context(
+          fmt::format("{}: lost {} connections in a row{}{}", address(), fruitless_connections_,
+                      receipt_.refused > 0 ? ", rejecting " : "", receipt_.first_refusal));
+    PEN_TRY(connect(options_.reconnect_timeout));
+  }
+}
+
+Result<void> TcpSenderSession::begin(const Series& series) {
+  if (started_ && !receipt_.confirmed) PEN_TRY(flush());
+  window_.clear();
+  series_ = series;
+  clear_state();
+  receipt_ = {};
+  started_ = true;
+  ended_ = end_sent_ = start_answered_ = false;
+  fruitless_connections_ = 0;
+  // Where the connection is lost meanwhile, the next one has sent the start already.
+  auto outcome = persist([&] { return start_answered_ ? Result<void>() : send_start(0); });
+  started_ = outcome.ok();
+  return outcome;
+}
+
+bool TcpSenderSession::is_full(std::size_t payload_bytes) const {
+  if (window_.frames() == 0) return false;
+  return window_.frames() >= options_.window_frames || window_.payload_bytes() + payload_bytes > options_.window_bytes;
+}
+
+Result<void> TcpSenderSession::make_room(std::size_t payload_bytes) {
+  return persist([&]() -> Result<void> {
+    while (is_full(payload_bytes)) {
+      PEN_TRY(check_open());
+      PEN_TRY(send_rest());
+      window_.acknowledge(receipt_.safe_below, true);
+      if (is_full(payload_bytes)) PEN_TRY(wait_for_replies());
+    }
+    return {};
+  });
+}
+
+Result<void> TcpSenderSession::put(const Frame& frame, std::size_t cut_bytes) {
+  PEN_TRY(check_open());
+  if (ended_) return make_error(Errc::out_of_order, "frame {} after the end of the series", value(frame.number));
+  if (is_full(frame.payload.size())) PEN_TRY(make_room(frame.payload.size()));
+  PEN_TRY(fill_image(frame, series_, image_), "frame {}", value(frame.number));
+  auto head = window_.take_head();
+  head.resize(tcp_header_bytes);
+  encode_image_detached(image_, head);
+  head.resize(head.size() - cut_bytes);
+  auto crc = frame.payload_crc;
+  if (!crc && options_.checksum_pixels) crc = crc32c(frame.payload);
+  window_.push(std::move(head), value(frame.number), frame.payload, frame.owner, crc);
+  const bool large = frame.payload.size() >= large_payload_bytes;
+  if (large || window_.unsent_bytes() >= options_.batch_bytes) return flush();
+  return {};
+}
+
+Result<void> TcpSenderSession::flush() {
+  PEN_TRY(check_open());
+  return persist([&] { return send_rest(); });
+}
+
+Result<void> TcpSenderSession::end() {
+  // A series that is whole, or that was ended over there, may be closed before this one says so.
+  if (started_ && receipt_.confirmed && receipt_.problem.empty()) return {};
+  PEN_TRY(check_open());
+  ended_ = true;
+  return flush();
+}
+
+Result<Receipt> TcpSenderSession::finish(std::chrono::nanoseconds wait) {
+  const auto give_up_ns = deadline_after(wait);
+  auto outcome = persist([&]() -> Result<void> {
+    while (!receipt_.confirmed) {
+      PEN_TRY(send_rest());
+      if (monotonic_ns() > give_up_ns)
+        return make_error(Errc::timed_out,
+                          "{}: the receiver has not closed the series; frames below {} are acknowledged{}{}", address(),
+                          receipt_.safe_below, state_.empty() ? "" : "; its last words were: ", state_);
+      PEN_TRY(wait_for_replies());
+    }
+    return {};
+  });
+  if (!receipt_.confirmed) PEN_TRY(std::move(outcome));
+  started_ = false;
+  return receipt_;
+}
+
+/// Waits a moment for something to come, and handles it.
+Result<void> TcpSenderSession::wait_for_replies() {
+  PEN_TRY(check_cancelled());
+  PEN_ASSIGN(const bool any, socket_->readable(poll_interval));
+  return any ? read_replies() : Result<void>();
+}
+
+/// Handles what has come, without waiting.
+Result<void> TcpSenderSession::read_replies() {
+  last_look_ns_ = monotonic_ns();
+  std::array<std::byte, 16 << 10> piece;
+  Result<void> outcome;
+  for (bool more = true; more && outcome.ok();) {
+    auto got = socket_->receive_now(piece);
+    const auto size = got.ok() ? *got : 0;
+    if (!got.ok()) outcome = std::move(got).error();
+    received_.insert(received_.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(size));
+    more = size == piece.size();
+  }
+  std::size_t taken = 0;
+  while (received_.size() - taken >= tcp_header_bytes) {
+    const auto rest = Bytes(received_).subspan(taken);
+    PEN_ASSIGN(const auto header, decode_header(rest.first<tcp_header_bytes>()), "reply of {}", address());
+    if (header.message_bytes > reply_bytes_max || header.pixels_bytes > 0)
+      return make_error(Errc::too_large, "reply of {}: {} bytes", address(), header.message_bytes);
+    if (rest.size() - tcp_header_bytes < header.message_bytes) break;
+    PEN_TRY(handle(header, rest.subspan(tcp_header_bytes, header.message_bytes)), "reply of {}", address());
+    taken += tcp_header_bytes + header.message_bytes;
+  }
+  received_.erase(received_.begin(), received_.begin() + static_cast<std::ptrdiff_t>(taken));
+  return outcome;
+}
+
+Result<void> TcpSenderSession::handle(const TcpHeader& header, Bytes message) {
+  if (crc32c(message) != header.message_crc) return make_error(Errc::mismatch, "{}: wrong checksum", name(header.kind));
+  PEN_ASSIGN(const auto reply, parse_control(header.kind, message), "{}", name(header.kind));
+  const bool ours = started_ && reply.series_unique_id == series_.unique_id;
+  switch (header.kind) {
+    case TcpKind::hello: greeted_ = true; return {};
+    case TcpKind::error: return handle_error(reply);
+    case TcpKind::ack:
+    case TcpKind::closed: break;
+    case TcpKind::bye:
+      stopped_ = true;
+      return make_error(Errc::disconnected, "{}: the receiver was stopped", address());
+    default: return {};
+  }
+  if (!ours) return {};
+  if (reply.safe_below > window_.sent_below())
+    return make_error(Errc::malformed,
+                      "the receiver acknowledges frames below {} of series \"{}\", but only those below {} were sent: "
+                      "its acknowledgements are not reliable",
+                      reply.safe_below, series_.unique_id, window_.sent_below());
+  start_answered_ = true;
+  fruitless_connections_ = 0;
+  receipt_.safe_below = std::max(receipt_.safe_below, reply.safe_below);
+  if (header.kind == TcpKind::closed || receipt_.safe_below > state_safe_below_) clear_state();
+  window_.acknowledge(receipt_.safe_below, false);
+  if (header.kind == TcpKind::closed) {
+    ended_by_ = reply.ended_by;
+    receipt_.confirmed = true;
+    receipt_.problem = reply.text;
+    window_.forget_sent();
+  }
+  return {};
+}
+
+Result<void> TcpSenderSession::handle_error(const TcpControl& reply) {
+  const auto text = fmt::format("{}: {}", reply.code, reply.text);
+  if (!greeted_) return make_error(Errc::refused, "the receiver rejects the connection: {}", text);
+  if (reply.sequence == 0) {
+    note_state(reply);
+    return make_error(Errc::disconnected, "{}: the receiver ends the connection: {}", address(), text);
+  }
+  if (started_ && !start_answered_ && reply.sequence == start_sequence_)
+    return make_error(Errc::refused, "the receiver rejects the series: {}", text);
+  if (receipt_.refused++ == 0) receipt_.first_refusal = text;
+  // What was refused once is refused again: it is not kept.
+  window_.drop(reply.sequence);
+  return {};
+}
+
+/// The receiver repeats its words with each connection that it closes; what changes is reported.
+void TcpSenderSession::note_state(const TcpControl& reply) {
+  state_ = fmt::format("{}: {}", reply.code, reply.text);
+  state_safe_below_ = receipt_.safe_below;
+  auto reason = reply.text.substr(0, reply.text.find(';'));
+  if (reason == reason_) return;
+  reason_ = std::move(reason);
+  if (options_.on_wait) options_.on_wait({.address = address(), .reason = reason_});
+}
+
+void TcpSenderSession::clear_state() {
+  state_.clear();
+  if (!reason_.empty() && options_.on_wait) options_.on_wait({.address = address(), .over = true, .reason = reason_});
+  reason_.clear();
+}
+
+}  // namespace
+
+std::uint64_t default_window_bytes() {
+  constexpr std::uint64_t mebibyte = 1 << 20;
+  const auto pages = std::max(::sysconf(_SC_PHYS_PAGES), 0L);
+  const auto memory_bytes = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return std::clamp(memory_bytes / 8, 256 * mebibyte, 4096 * mebibyte);
+}
+
+Result<std::unique_ptr<TcpSender>> TcpSender::open(const TcpSenderOptions& options) {
+  if (options.window_bytes == 0 || options.window_frames == 0)
+    return make_error(Errc::invalid_argument, "window_bytes and window_frames must be above 0");
+  auto session = std::make_unique<TcpSenderSession>(options);
+  PEN_TRY(session->connect(options.connect_timeout));
+  return std::unique_ptr<TcpSender>(std::move(session));
+}
+
+}  // namespace penstock::stream
