@@ -91,7 +91,7 @@ bool TcpSession::is_of(const TcpReplies& replies) const {
 }
 
 bool TcpSession::is_gone() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return replies_ == nullptr;
 }
 
