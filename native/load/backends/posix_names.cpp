@@ -15,6 +15,11 @@ namespace {
 
 Error failed(const char* what, const char* path) { return errno_error(errno, fmt::format("{} {}", what, path)); }
 
+/// Names `to` last: with EEXIST, that is what must not be removed.
+Error rename_failed(int errnum, const char* from, const char* to) {
+  return errno_error(errnum, fmt::format("rename {} to {}", from, to));
+}
+
 /// Closes on the way out of an error; close() tells what it came to.
 class Descriptor {
  public:
@@ -90,7 +95,7 @@ class PosixNames final : public Names {
   }
   Result<void> rename(const char* from, const char* to) override {
     if (::renameat2(folder_, from, folder_, to, RENAME_NOREPLACE) == 0) return {};
-    if (errno != EINVAL && errno != ENOSYS) return failed("rename", from);
+    if (errno != EINVAL && errno != ENOSYS) return rename_failed(errno, from, to);
     return rename_by_a_look(from, to);
   }
   Result<void> remove(const char* path) override {
@@ -102,10 +107,9 @@ class PosixNames final : public Names {
   /// For file systems that cannot refuse: a name that somebody else takes at the same moment is lost.
   Result<void> rename_by_a_look(const char* from, const char* to) const {
     struct stat status;
-    if (::fstatat(folder_, to, &status, AT_SYMLINK_NOFOLLOW) == 0)
-      return make_error(Errc::already_exists, "rename {}: {} exists already", from, to);
+    if (::fstatat(folder_, to, &status, AT_SYMLINK_NOFOLLOW) == 0) return rename_failed(EEXIST, from, to);
     if (::renameat(folder_, from, folder_, to) == 0) return {};
-    return failed("rename", from);
+    return rename_failed(errno, from, to);
   }
 
   const int folder_;

@@ -225,6 +225,22 @@ def test_another_folder_in_its_place_is_left_alone(tmp_path: Path) -> None:
         ("open {}/frame-000000001.bin: it exists already", "frame-000000001.bin"),
         ("rank 1: open {}/frame-000000001.bin: it exists already", "frame-000000001.bin"),
         ("rename frame-000000001.bin.partial: it exists already", "frame-000000001.bin"),
+        ("open {}/frame-000000001.bin.partial: it exists already", "frame-000000001.bin.partial"),
+        (
+            "rename frame-000000001.bin.partial to frame-000000001.bin: it exists already",
+            "frame-000000001.bin",
+        ),
+        ("rank 0: {}/frame-000000001.bin exists already; choose another name", "frame-000000001.bin"),
+        (
+            "HDF5 could not make {0}/frame-000000001.bin: unable to open file:"
+            " name = '{0}/frame-000000001.bin', errno = 17, error message = 'File exists', flags = 15",
+            "frame-000000001.bin",
+        ),
+        # The words are those of Open MPI.
+        (
+            "MPI-IO cannot make {}/frame-000000001.bin: MPI_ERR_FILE_EXISTS: file exists alreay",
+            "frame-000000001.bin",
+        ),
         ("create metadata-000000000/f000-000000001: it exists already", "metadata-000000000"),
     ],
 )
@@ -236,7 +252,10 @@ def test_nothing_is_removed_beside_what_was_in_the_way(said: str, name: str, tmp
     if name == "metadata-000000000":
         (folder.path / name).mkdir()
         (folder.path / name / "f000-000000001").write_text("somebody's")
-    for problem in (None, "write at 0: no space left on the storage", said.format(folder.path)):
+    elif name.endswith(".partial"):
+        (folder.path / name).write_text("somebody's")
+    problems = ("write at 0: no space left on the storage", f"open {folder.path}/{name}: it does not exist")
+    for problem in (None, *problems, said.format(folder.path)):
         folder.note_problem(problem)
     for remove in (folder.clear, folder.remove):
         with pytest.raises(PenstockError, match="existed before the run"):
@@ -244,7 +263,7 @@ def test_nothing_is_removed_beside_what_was_in_the_way(said: str, name: str, tmp
     assert len(list(folder.path.glob("*.bin"))) == 3
     folder.close()
     (left,), _ = find_removable(target, kept=False)
-    with pytest.raises(PenstockError, match="was there before"):
+    with pytest.raises(PenstockError, match=f"{name}.*existed before the run"):
         left.remove()
     (folder.path / name).rename(tmp_path / "mine")
     left.remove()
@@ -272,10 +291,10 @@ def test_targets_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="is not a folder"):
         BenchFolder.make(tmp_path / "file")
-    with pytest.raises(UsageError, match="no folder can be made in /proc"):
+    with pytest.raises(UsageError, match="in /proc: "):
         BenchFolder.make(Path("/proc"))
     require_writable(tmp_path)
-    with pytest.raises(UsageError, match="/proc/sys/kernel cannot be written into"):
+    with pytest.raises(UsageError, match="/proc/sys/kernel"):
         require_writable(Path("/proc/sys/kernel"))
 
 
@@ -306,7 +325,7 @@ def test_what_was_killed_while_it_began_can_be_cleaned(tmp_path: Path) -> None:
     (foreign / "mine.txt").write_text("kept")
     folders, doubts = find_removable(tmp_path, kept=False)
     assert folders == []
-    assert "made a moment ago" in str(doubts[0])
+    assert f"{empty} is empty" in str(doubts[0])
     assert "cannot be read" in str(doubts[2])
     for path in (empty, begun, foreign):
         os.utime(path, (0, 0))
@@ -344,7 +363,7 @@ def test_storage_that_goes_on_after_it_was_given_up_leaves_a_marked_folder(
         real(path)
 
     monkeypatch.setattr(Path, "rmdir", rmdir)
-    with pytest.raises(PenstockError, match="Directory not empty"):
+    with pytest.raises(PenstockError, match="not empty"):
         folder.remove()
     folder.close()
     monkeypatch.undo()
@@ -371,7 +390,7 @@ def test_without_locks_the_process_says_that_a_run_works(
         (folder.path / MANIFEST).write_text(json.dumps(manifest | {"pid": pid}))
         folders, doubts = find_removable(tmp_path, kept=False)
         assert (len(folders), len(doubts)) == ((0, 1) if doubtful else (1, 0))
-        assert not doubtful or f"its process {pid} is there" in str(doubts[0])
+        assert not doubtful or f"process {pid} " in str(doubts[0])
 
 
 def test_a_run_of_another_machine_is_left_alone_until_it_is_quiet(tmp_path: Path) -> None:
@@ -424,7 +443,7 @@ def test_room_is_asked_for_before_anything_is_written(
 
     monkeypatch.setattr("penstock.bench.data.folder.os.statvfs", lambda _: Few)
     require_room(tmp_path, 0, 1000)
-    with pytest.raises(PenstockError, match="inodes for 2000"):
+    with pytest.raises(PenstockError, match=r"1001 files.*inodes for.* 2000"):
         require_room(tmp_path, 0, 1001)
     Few.f_files = Few.f_favail = 0  # a file system that makes them as it needs them
     require_room(tmp_path, 0, 10**9)

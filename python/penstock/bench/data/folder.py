@@ -35,8 +35,12 @@ _UNFINISHED = MANIFEST + ".new"
 _MANIFEST_BYTES_MAX = 1 << 20
 # Of the folder of a run on another machine, whose lock cannot be seen from here.
 _QUIET_S = 600.0
-# What the load generator says of a file or folder that it came to make, and that was there.
-_WAS_THERE = re.compile(r"(\S+?)(\.partial)?: it exists already")
+# How back ends of the load generator report a file or folder that they did not make: POSIX and the store in
+# words, HDF5 by the number of the error, MPI-IO by its class. "does not exist" is something else.
+_WAS_THERE = re.compile(rf"\bexists\b|\berrno\W{{1,3}}{errno.EEXIST}\b|MPI_ERR_FILE_EXISTS", re.IGNORECASE)
+_WORD = re.compile(r"[^\s:;,'\"]+")
+# As a FileSet and a TreeSet have them, and what is in a tree.
+_NAME_OF_RUN = re.compile(r"([a-z0-9]+-)+[0-9]{9}([./]\S*)?")
 # Whoever makes a folder marks it at once.
 _UNMARKED_S = 30.0
 _LOCK_TRIES, _LOCK_PAUSE_S = 10, 0.02
@@ -196,9 +200,9 @@ class BenchFolder:
 
         It has a name of the run's own; so may others that nobody came to yet.
         """
-        found = _WAS_THERE.search(problem or "")
-        if found is not None:
-            self._manifest.in_the_way = found[1].rpartition(f"{self.path.name}/")[2]
+        name = _name_in_the_way(problem or "", self.path.name)
+        if name:
+            self._manifest.in_the_way = name
             self._write_manifest()
 
     def _require_nothing_in_the_way(self) -> None:
@@ -278,6 +282,19 @@ class BenchFolder:
                 self.remove()
         finally:
             self.close()
+
+
+def _name_in_the_way(problem: str, folder: str) -> str:
+    """Returns the path in the folder called `folder` that existed before the run; "" for other problems."""
+    found = _WAS_THERE.search(problem)
+    before = problem[: found.start()] if found is not None else ""
+    for word in reversed(_WORD.findall(before)):
+        name: str = word.rpartition(f"{folder}/")[2]
+        if _NAME_OF_RUN.fullmatch(name):
+            # "rename A.partial: it exists already" means A.
+            is_source = f"rename {word}:" in before
+            return name.removesuffix(".partial") if is_source else name
+    return ""
 
 
 def _lock(folder: int) -> None:
