@@ -256,14 +256,15 @@ def test_named_frames_and_a_delay_in_time(bench: Bench) -> None:
     assert 15 < list(came).index(10) + 9 < 45
     again = bench.run("simulate", *SCENE, "--to", bench.target, "--fault-log", str(bench.folder / "s.jsonl"))
     assert again.returncode != 0
-    assert "is not overwritten" in again.stderr
+    assert "nothing was sent" in again.stderr
+    assert "s.jsonl exists already" in again.stderr
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("drop", "is not a fault"),
-        ("melt=1%", "is not a fault"),
+        ("drop", '--fault: "drop" cannot be read'),
+        ("melt=1%", '--fault: "melt=1%" cannot be read'),
         ("drop=2", "not a probability"),
         ("drop=1e", "not a probability"),
         ("drop:3=1%", "does not take this amount"),

@@ -331,10 +331,10 @@ def test_a_sender_that_keeps_too_few_frames_is_told_how_many_it_needs(
     recorder = record(tmp_path, "--chunk-frames", "4")
     with SmallClient(recorder.address) as client, Client(recorder.address) as other:
         client.send(START, start_fields("small", 27, (30, 40)))
-        assert "8 at least" in client.until(ERROR)["message"]
+        assert "at least 8" in client.until(ERROR)["message"]
         other.start("small", 27, (30, 40))
         client.send(START, start_fields("small", 27, (30, 40)), flags=RESUME)
-        assert "8 at least" in client.until(ERROR)["message"]
+        assert "at least 8" in client.until(ERROR)["message"]
 
 
 def test_a_sender_with_the_smallest_window_is_not_held_up_by_a_gap(

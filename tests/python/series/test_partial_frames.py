@@ -62,7 +62,8 @@ def test_a_frame_that_lacks_a_channel_has_a_state_of_its_own(
     assert (ended.frames_received, ended.missing, ended.partial) == (2, 2, 1)
     recorder.process.wait(60)
     undeclared, lacking = noted(recorder)
-    assert 'image 3 of series "s": image: data: channel "other" is none of' in undeclared
+    assert 'image 3 of series "s": image: data: channel "other"' in undeclared
+    assert "[low, high]" in undeclared
     assert 'lack channel "high", the first is frame 1' in lacking
     assert_partial(tmp_path / "s.h5", run)
 

@@ -128,9 +128,9 @@ def test_a_table_in_the_configuration_and_two_ranks(run: Run, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("scan", "says"),
     [
-        ({"order": "table"}, "table must be a list of 1 to 6 places"),
-        ({"order": "table", "table": [0, 1, 0]}, "table[2] is 0, a place that another trigger has"),
-        ({"order": "table", "table": [6]}, "table[0] is 6; from 0 to 5"),
+        ({"order": "table"}, "scan.table must be a list of 1 to 6 points"),
+        ({"order": "table", "table": [0, 1, 0]}, "table[2] is 0, the point of another trigger"),
+        ({"order": "table", "table": [6]}, "table[0] is 6; expected 0 to 5"),
         ({"order": "table", "table": [[0, 3]]}, "table[0] is [0,3]"),
         ({"order": "table", "table": [-1]}, "table[0] is -1"),
         ({"repeats": 0}, "repeats is 0"),

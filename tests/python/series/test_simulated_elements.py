@@ -182,7 +182,7 @@ def test_nobody_pulls_from_an_element(record: Record, run: Run, tmp_path: Path) 
 REFUSED: list[tuple[tuple[str, ...], str]] = [
     (
         ("--elements", "2x2", "--to", "files:x"),
-        "files have whole frames what to do: use --to tcp://HOST:PORT or zmq://HOST:PORT",
+        "--elements does not support files what to do: use --to tcp://HOST:PORT or zmq://HOST:PORT",
     ),
     (
         ("--elements", "2x2", "--to", "zmq://h:1,h:2"),
