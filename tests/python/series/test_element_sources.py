@@ -233,7 +233,7 @@ def test_an_element_whose_start_was_missed_still_brings_its_frames(record: Recor
 
 
 MISTAKES: list[tuple[list[dict[str, Any]], dict[str, Any], str]] = [
-    ([zmq_source("tcp://a:1", 2)], {}, "number is 2; in a grid of [2, 1]"),
+    ([zmq_source("tcp://a:1", 2)], {}, "number is 2; in a grid of [2, 1] it must be from 0 to 1"),
     ([zmq_source("tcp://a:1", 0, (6, 6))], {}, "grid is [6, 6], 36 elements; the maximum is 32"),
     (
         [zmq_source("tcp://a:1", 1), zmq_source("tcp://b:1", 1)],
