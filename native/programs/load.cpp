@@ -74,7 +74,9 @@ constexpr double silence_s_least = 10;
 /// As one of the ranks of `job`. The lead tells the events.
 int run_as_rank(const load::LoadPlan& plan, job::Job& job, std::atomic<bool>& stopped, bool stop_at_eof) {
   const auto look = [&] {
-    if (job.rank() == job::lead && stop_at_eof && read_input() == Input::ended) stopped = true;
+    if (job.rank() != job::lead || !stop_at_eof) return;
+    const auto input = read_input();
+    if (input == Input::stop || input == Input::ended) stopped = true;
   };
   load::JobTeam team(job, stopped, look, std::max(plan.drain_timeout_s, silence_s_least));
   if (const auto started = team.start(); !started.ok()) return exit_code_of(started.error());

@@ -100,6 +100,8 @@ std::optional<int> CommandLine::parse(int argc, char** argv) {
   return std::nullopt;
 }
 
+pid_t CommandLine::parent() const { return parser_->parent; }
+
 Result<std::string> read_plan(const std::string& path) {
   if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
   std::ifstream file(path, std::ios::binary);

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,6 +45,8 @@ class CommandLine {
   /// reader of standard output that goes away kills nobody, and a SIGTERM comes when the parent dies. To be called
   /// before other threads are there.
   std::optional<int> parse(int argc, char** argv);
+  /// Of --for; 0 where it is not given.
+  pid_t parent() const;
 
  private:
   struct Parser;

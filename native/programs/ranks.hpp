@@ -35,16 +35,16 @@ inline Result<std::unique_ptr<job::Job>> make_job(int&, char**& argv, job::Calls
 #endif
 
 /// Whoever started a job ends it by ending its input; anything that comes before is a word to end the open series.
-enum class Input { none, end_series, ended };
+enum class Input { none, end_series, stop, ended };
 inline Input read_input() {
   pollfd input{STDIN_FILENO, POLLIN, 0};
   if (::poll(&input, 1, 0) <= 0) return Input::none;
   char text[256];
   const auto got = ::read(STDIN_FILENO, text, sizeof text);
   if (got == 0) return Input::ended;
-  return got > 0 && std::string_view(text, static_cast<std::size_t>(got)).find("end") != std::string_view::npos
-             ? Input::end_series
-             : Input::none;
+  const std::string_view words(text, got > 0 ? static_cast<std::size_t>(got) : 0);
+  if (words.find("stop") != std::string_view::npos) return Input::stop;
+  return words.find("end") != std::string_view::npos ? Input::end_series : Input::none;
 }
 
 }  // namespace penstock

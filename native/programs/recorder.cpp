@@ -14,6 +14,7 @@
 #include <iostream>
 
 #include "base/files/watched_env.hpp"
+#include "base/parent.hpp"
 #include "programs/program.hpp"
 #include "programs/ranks.hpp"
 #include "recorder/config/machine.hpp"
@@ -117,7 +118,8 @@ void wait_until_told(const sigset_t& signals, bool stop_at_eof, const recorder::
     if (signal == SIGUSR2) signal = 0;
     if (signal > 0) spdlog::info("{}: completing the files", signal == SIGINT ? "interrupted" : "stopped by SIGTERM");
     const bool enough = config.series_limit > 0 && recorder.wait_for_limit(std::chrono::milliseconds(0));
-    if (signal > 0 || enough || input == Input::ended) recorder.tell_to_stop();
+    if (input == Input::ended && config.resume) ::kill(::getpid(), SIGKILL);  // as Lifetime says
+    if (signal > 0 || enough || input == Input::stop || input == Input::ended) recorder.tell_to_stop();
   }
 }
 
@@ -207,7 +209,14 @@ struct Only {
   unsigned try_ranks = 0;  ///< not 0: only try the plan out, for so many
 };
 
-int run(const std::string& plan_path, const sigset_t& signals, bool stop_at_eof, Only only, job::Job& job) {
+/// How the recorder learns that the command that started it is gone. Its files are completed then. With `resume`
+/// it dies at once instead, as in any other crash: the next recorder goes on with its series.
+struct Lifetime {
+  pid_t parent = 0;          ///< of a single process; 0: none
+  bool stop_at_eof = false;  ///< of a job
+};
+
+int run(const std::string& plan_path, const sigset_t& signals, Lifetime lifetime, Only only, job::Job& job) {
   const auto config = read_config(plan_path, job);
   if (!config.ok()) {
     if (job.rank() == job::lead) spdlog::critical("{}", config.error().message());
@@ -225,7 +234,8 @@ int run(const std::string& plan_path, const sigset_t& signals, bool stop_at_eof,
     job.stop();
     return code;
   }
-  return record(*config, signals, stop_at_eof, job);
+  if (config->resume && lifetime.parent != 0 && !end_with_parent(lifetime.parent, SIGKILL)) return exit_failed;
+  return record(*config, signals, lifetime.stop_at_eof, job);
 }
 
 }  // namespace
@@ -262,8 +272,8 @@ int main(int argc, char** argv) {
   line.flag("--filters", filters, "List the HDF5 filter plug-ins that are found, and end");
   std::vector<std::string> filter_folders;
   line.rest("folders", filter_folders, "With --filters: folders to look in before those of HDF5");
-  bool stop_at_eof = false;
-  line.flag("--stop-at-eof", stop_at_eof, "Complete the files and end when standard input ends");
+  Lifetime lifetime;
+  line.flag("--stop-at-eof", lifetime.stop_at_eof, "Complete the files and end when standard input ends");
   Only only;
   line.flag("--show-placement", only.placement, "Print where threads and memory of rank 0 would be placed, and exit");
   line.number("--try", only.try_ranks, 1, 256,
@@ -272,7 +282,6 @@ int main(int argc, char** argv) {
   line.text("--file-mode", file_mode, "Who may read and write the files, in octal: 0640; otherwise the umask decides");
   bool alone = false;
   line.flag("--alone", alone, "One process, though a launcher of jobs started this program");
-  // Its files are completed when the command that started it dies.
   if (const auto code = line.parse(argc, argv)) return *code;
   if (filters) return list_filters(filter_folders);
   if (plan.empty() || !filter_folders.empty()) {
@@ -289,5 +298,6 @@ int main(int argc, char** argv) {
     spdlog::critical("{}", job.error().message());
     return exit_failed;
   }
-  return run(plan, signals, stop_at_eof, only, **job);
+  lifetime.parent = line.parent();
+  return run(plan, signals, lifetime, only, **job);
 }

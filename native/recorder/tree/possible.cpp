@@ -34,8 +34,8 @@ constexpr Bound bounds[] = {
     {"sensor_thickness", &Series::sensor_thickness_m, is_above_0, "a number above 0"},
     {"incident_wavelength", &Series::incident_wavelength_angstrom, is_above_0, "a number above 0"},
     {"incident_energy", &Series::incident_energy_ev, is_above_0, "a number above 0"},
-    {"count_time", &Series::count_time_s, is_from_0, "a number from 0 on"},
-    {"frame_time", &Series::frame_time_s, is_from_0, "a number from 0 on"},
+    {"count_time", &Series::count_time_s, is_from_0, "a number of at least 0"},
+    {"frame_time", &Series::frame_time_s, is_from_0, "a number of at least 0"},
     {"beam_center_x", &Series::beam_center_x, is_any, "a finite number"},
     {"beam_center_y", &Series::beam_center_y, is_any, "a finite number"},
 };
@@ -47,11 +47,11 @@ class Aside {
 
   template <typename Encode>
   void put(const std::string& field, const std::string& value, const char* expected, Encode encode) {
-    auto& item = series_.unknown[field + "_as_told"];
+    auto& item = series_.unknown[field + "_as_sent"];
     item.clear();
     CborWriter writer(item);
     encode(writer);
-    remarks_.push_back(make_error(Errc::malformed, "{} is {}, expected {}: it is stored only as {}_as_told", field,
+    remarks_.push_back(make_error(Errc::malformed, "{} is {}, expected {}: it is stored only as {}_as_sent", field,
                                   value, expected, field));
   }
   std::vector<Error> remarks() && { return std::move(remarks_); }
@@ -78,7 +78,7 @@ void check_thresholds(Series& series, Aside& aside) {
     if (!is_from_0(energy)) impossible.emplace(channel, energy);
   if (impossible.empty()) return;
   const auto& [channel, energy] = *impossible.begin();
-  aside.put("threshold_energy", fmt::format("{} of channel \"{}\"", energy, channel), "a number from 0 on",
+  aside.put("threshold_energy", fmt::format("{} of channel \"{}\"", energy, channel), "a number of at least 0",
             [&](auto& writer) {
               writer.map(impossible.size());
               for (const auto& [name, value] : impossible) {
@@ -115,9 +115,9 @@ bool set_scan_aside(Series& series, const Error& why) {
   if (!scan) return false;
   const auto cbor = nlohmann::json::to_cbor(*scan);
   const auto item = std::as_bytes(std::span(cbor));
-  series.unknown["scan_as_told"].assign(item.begin(), item.end());
+  series.unknown["scan_as_sent"].assign(item.begin(), item.end());
   series.remarks.push_back(make_error(
-      why.code(), "{}: it is stored only as scan_as_told, and the frames are recorded in their order", why.message()));
+      why.code(), "{}: it is stored only as scan_as_sent, and the frames are recorded in their order", why.message()));
   return true;
 }
 

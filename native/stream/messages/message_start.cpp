@@ -46,7 +46,7 @@ bool keep_item(const std::string& key, Bytes item, Start& start) {
 
 /// The frames of a start message that is refused would not come again: what is not understood is only kept.
 void set_aside(std::string_view field, Bytes item, const Error& why, Start& start) {
-  const auto name = fmt::format("{}_as_told", field);
+  const auto name = fmt::format("{}_as_sent", field);
   const auto fate = keep_item(name, item, start) ? fmt::format("it is stored only as {}", name) : "it is left out";
   start.series.remarks.push_back(make_error(why.code(), "{}: {}: {}", shown_field(field, item), why.message(), fate));
 }

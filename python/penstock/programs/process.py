@@ -224,7 +224,10 @@ class Program:
             self._process.send_signal(number)
 
     def _end_input(self) -> None:
+        """Says so first: an input that only ends is that of a command that was killed."""
         assert self._process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):
+            os.write(self._process.stdin.fileno(), b"stop\n")
         with contextlib.suppress(OSError):
             self._process.stdin.close()
 

@@ -372,7 +372,7 @@ TEST_F(Metadata, AThreadThatHangsIsLeftBehindAlone) {
   const auto measured = watched(impatient);
   ASSERT_TRUE(measured);
   EXPECT_TRUE(measured->left_behind);
-  EXPECT_EQ(measured->problem, "1 threads hang in the storage");
+  EXPECT_EQ(measured->problem, "1 thread is stalled in the storage");
   const auto& phases = measured->fields["metadata"]["phases"];
   ASSERT_EQ(phases.size(), 3U);
   EXPECT_EQ(phases[1]["complete"], true);
@@ -409,7 +409,7 @@ TEST_F(Metadata, TooManyOpenFilesAreNamedAndTheDocumentComes) {
   const auto measured = watched(plan({{"threads", 1}, {"depth", 0}}));
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   ASSERT_TRUE(measured);
-  EXPECT_NE(measured->problem.find("create m-000000000/f000-000000002: Too many open files"), std::string::npos)
+  EXPECT_NE(measured->problem.find("create m-000000000/f000-000000002: this process has too many open files (ulimit -n)"), std::string::npos)
       << measured->problem;
   EXPECT_EQ(measured->fields["metadata"]["phases"].back()["operations"], 2);
 }
@@ -445,7 +445,7 @@ TEST_F(Metadata, StorageThatHangsIsLeftBehind) {
   auto outcome = run(hanging);
   ASSERT_TRUE(outcome);
   EXPECT_TRUE(outcome->left_behind);
-  EXPECT_EQ(outcome->document["problem"], "2 threads hang in the storage");
+  EXPECT_EQ(outcome->document["problem"], "2 threads are stalled in the storage");
   const auto& phases = outcome->document["metadata"]["phases"];
   ASSERT_EQ(phases.size(), 1U);
   EXPECT_EQ(phases[0]["complete"], false);

@@ -167,10 +167,10 @@ TEST(LoadPlan, NamesWhatIsWrongWithFrames) {
       {"/content_ratio", 17, "content_ratio: 17 exceeds the maximum of 10"},
       {"/content_ratio", 0.5, "content_ratio: 0.5 is below the minimum of 1"},
       {"/prefix", "../up-",
-       "prefix: \"../up-\" must be the beginning of file names, without '/', and not begin with "
+       "prefix: \"../up-\" must be the start of file names, without '/', and not start with "
        "'.'"},
       {"/prefix", ".hidden",
-       "prefix: \".hidden\" must be the beginning of file names, without '/', and not begin with "
+       "prefix: \".hidden\" must be the start of file names, without '/', and not start with "
        "'.'"},
       {"/interval_s", 0.001, "no error"},
       {"/interval_s", 0, "interval_s: 0 is below the minimum of 0.001"},

@@ -514,7 +514,7 @@ TEST_F(Stream, StorageThatHangsIsLeftBehind) {
   auto outcome = run(hanging);
   ASSERT_TRUE(outcome);
   EXPECT_TRUE(outcome->left_behind);
-  EXPECT_EQ(outcome->document["problem"], "2 threads hang in the storage");
+  EXPECT_EQ(outcome->document["problem"], "2 threads are stalled in the storage");
   EXPECT_TRUE(outcome->document["phases"][0]["threads"][0]["done_s"].is_null());
 }
 

@@ -79,7 +79,7 @@ TEST_P(SwappedFile, IsNotWrittenTo) {
       shared(stream(1)), [](auto, auto, const auto&) {}, 60, {}, env);
   ASSERT_TRUE(outcomes[0]) << outcomes[0].error().message();
   const auto problem = outcomes[0]->document["problem"].dump();
-  EXPECT_NE(problem.find("load-000000000.bin is another file"), std::string::npos) << problem;
+  EXPECT_NE(problem.find("load-000000000.bin is not the file that was created"), std::string::npos) << problem;
   std::ifstream file(folder_ / "load-000000000.bin");
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), GetParam());
 }
@@ -183,7 +183,7 @@ TEST_F(TeamTest, ARankThatShowsNothingIsGivenUp) {
   const auto outcomes = run_by_ranks(slow_frames(30), [](auto, auto, const auto&) {}, 0.5, {2});
   const auto& document = outcomes[0]->document;
   const auto problem = document["problem"].get<std::string>();
-  EXPECT_NE(problem.find("rank 2 has shown nothing"), std::string::npos) << problem;
+  EXPECT_NE(problem.find("rank 2 has not reported progress"), std::string::npos) << problem;
   EXPECT_TRUE(outcomes[0]->left_behind) << "nobody waits for it at the end";
   EXPECT_EQ(document["job"]["parts"].size(), 2U);
 }
@@ -209,7 +209,7 @@ TEST_F(TeamTest, WhatIsThereIsToldBeforeRanksThatMayNeverAnswer) {
                                        if (event == "partial") told.set_value(fields["document"]);
                                      },
                                      60, {1, 2});
-  EXPECT_EQ(partial.get()["problem"], "rank 1 has told nothing; its figures are missing");
+  EXPECT_EQ(partial.get()["problem"], "rank 1 has not reported; its metrics are missing");
   EXPECT_GT(partial.get()["frames"]["written"], 0);
   EXPECT_EQ(partial.get()["job"]["parts"].size(), 1U);
   EXPECT_EQ(outcomes[0]->document["problem"], "rank 1: it was late");

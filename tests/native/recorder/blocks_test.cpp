@@ -73,7 +73,7 @@ TEST(Blocks, TheLowestOpenBlockMakesWayAndItsFramesAreTooLateThen) {
   EXPECT_EQ(third.due.front()->there, 0b10u);
   const auto late = blocks.join(FrameNumber{2}, 0);
   ASSERT_FALSE(late.ok());
-  EXPECT_NE(late.error().message().find("image 2 came too late"), std::string::npos);
+  EXPECT_NE(late.error().message().find("image 2 arrived too late"), std::string::npos);
   EXPECT_TRUE(blocks.join(FrameNumber{5}, 0).ok()) << "its block is open still";
 }
 

@@ -92,7 +92,7 @@ TEST(Config, ElementsMayStandApart) {
   plan["sources"] = {zmq("tcp://a:1", apart), zmq("tcp://b:1", also)};
   const auto disagree = Config::from_json(plan);
   ASSERT_FALSE(disagree.ok());
-  EXPECT_NE(disagree.error().message().find("sources[1].element.gap is [8, 0], that of sources[0] is [0, 0]"),
+  EXPECT_NE(disagree.error().message().find("sources[1].element.gap is [8, 0], but sources[0] has [0, 0]"),
             std::string::npos)
       << disagree.error().message();
 }
@@ -132,18 +132,18 @@ TEST(Config, MistakesAreNamed) {
       {"/sources", json::array({{{"kind", "tcp"}, {"port", 70000}}}),
        "sources[0].port: 70000 exceeds the maximum of 65535"},
       {"/sources", json::array({{{"kind", "zmq"}}}), "sources[0].endpoint: this field is required"},
-      {"/sources", json::array({zmq("tcp://a:1", element(2))}), "sources[0].element.number is 2; from 0 to 1"},
+      {"/sources", json::array({zmq("tcp://a:1", element(2))}), "sources[0].element.number is 2, expected 0 to 1"},
       {"/sources", json::array({zmq("tcp://a:1", element(0, 33))}), "sources[0].element.grid is [33,1]"},
       {"/sources", json::array({zmq("tcp://a:1", {{"number", 0}})}), "sources[0].element.grid is null"},
-      {"/sources", json::array({zmq("tcp://a:1", {{"at", 0}})}), "sources[0].element.at is not a field"},
+      {"/sources", json::array({zmq("tcp://a:1", {{"at", 0}})}), "sources[0].element.at is an unknown field"},
       {"/sources", json::array({zmq("tcp://a:1", 3)}), "sources[0].element is 3, expected an object"},
       {"/sources", json::array({{{"kind", "tcp"}, {"element", element(0)}}}), "sources[0].element: unknown field"},
       {"/sources", json::array({zmq("tcp://a:1", element(1)), zmq("tcp://b:1", element(1))}),
-       "sources[1].element.number is 1, which sources[0] has"},
+       "sources[1].element.number 1 is already used by sources[0]"},
       {"/sources", json::array({zmq("tcp://a:1", element(1)), zmq("tcp://b:1", element(0, 1, 2))}),
-       "sources[1].element.grid is [1, 2], that of sources[0] is [2, 1]"},
+       "sources[1].element.grid is [1, 2], but sources[0] has [2, 1]"},
       {"/sources", json::array({zmq("tcp://a:1", element(1)), zmq("tcp://a:1", element(0))}),
-       "sources[1].endpoint is tcp://a:1, which sources[0] has"},
+       "sources[1].endpoint tcp://a:1 is already used by sources[0]"},
       {"/pool_bytes", 10, "pool_bytes: 10 is below the minimum of 67108864"},
       {"/metrics", {{"port", 70000}}, "metrics.port: 70000 exceeds"},
       {"/metrics", {{"token", "x"}}, "metrics.token: unknown field"},

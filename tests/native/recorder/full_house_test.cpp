@@ -177,7 +177,7 @@ TEST_F(FullHouse, StartsBeyondTheLineAreRefusedAndCounted) {
     ASSERT_TRUE(recorder->begin(series(1, "line-" + std::to_string(i)), nullptr).ok()) << i;
   const auto refused = recorder->begin(series(1, "one too many"), nullptr);
   EXPECT_EQ(refused.error().code(), Errc::refused);
-  EXPECT_NE(refused.error().message().find("files are open already"), std::string::npos);
+  EXPECT_NE(refused.error().message().find("no more starts may wait"), std::string::npos);
   EXPECT_EQ(recorder->refused_series(), 1u);
   recorder->stop();
   EXPECT_EQ(recorder->failed_series(), 0u) << "those that waited have a file";

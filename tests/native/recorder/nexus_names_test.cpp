@@ -29,7 +29,7 @@ TEST(NexusNames, WhatIsWrongInAConfigurationIsRefused) {
            {{{"sample", "s"}}, "nexus.sample is not known"},
            {{{"sample_name", 5}}, "nexus.sample_name is 5"},
            {{{"source_name", "a\nb"}}, "without control characters"},
-           {{{"source_name", long_name}}, "up to 256 bytes"},
+           {{{"source_name", long_name}}, "at most 256 bytes"},
        }) {
     const auto names = NexusNames::from_json(object, "nexus");
     ASSERT_FALSE(names.ok()) << object.dump();

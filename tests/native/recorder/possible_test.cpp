@@ -68,13 +68,13 @@ TEST(Possible, WhatCannotBeIsNamedAndSetAside) {
     each.spoil(series);
     const auto remarks = set_aside_impossible(series);
     ASSERT_EQ(remarks.size(), 1u) << each.field;
-    EXPECT_TRUE(remarks[0].message().starts_with(each.field + " is " + each.value + "; ")) << remarks[0].message();
-    EXPECT_EQ(series.unknown.count(each.field + "_as_told"), 1u) << each.field;
+    EXPECT_TRUE(remarks[0].message().starts_with(each.field + " is " + each.value + ", expected ")) << remarks[0].message();
+    EXPECT_EQ(series.unknown.count(each.field + "_as_sent"), 1u) << each.field;
     EXPECT_TRUE(set_aside_impossible(series).empty()) << each.field << " is away";
     // Between ranks the series travels as a message.
     const auto again = stream::parse_message(stream::encode_start(series), {});
     ASSERT_TRUE(again.ok()) << again.error().message();
-    EXPECT_EQ(std::get<Series>(*again).unknown.count(each.field + "_as_told"), 1u);
+    EXPECT_EQ(std::get<Series>(*again).unknown.count(each.field + "_as_sent"), 1u);
   }
 }
 
@@ -83,9 +83,9 @@ TEST(Possible, AScanThatCannotBeIsKeptAsItWasTold) {
   series.user_data_json = R"({"penstock": {"scan": {"axes": [], "order": "spiral"}}})";
   ASSERT_TRUE(set_scan_aside(series, make_error(Errc::invalid_argument, "order is \"spiral\"")));
   ASSERT_EQ(series.remarks.size(), 1u);
-  EXPECT_TRUE(series.remarks[0].message().starts_with("order is \"spiral\": it is only kept"))
+  EXPECT_TRUE(series.remarks[0].message().starts_with("order is \"spiral\": it is stored only as scan_as_sent"))
       << series.remarks[0].message();
-  const auto& item = series.unknown.at("scan_as_told");
+  const auto& item = series.unknown.at("scan_as_sent");
   const auto* cbor = reinterpret_cast<const std::uint8_t*>(item.data());
   EXPECT_EQ(nlohmann::json::from_cbor(cbor, cbor + item.size())["order"], "spiral");
   for (const auto* none : {"{}", "no json", R"({"penstock": {"scan": null}})"}) {
@@ -104,7 +104,7 @@ TEST(Possible, ReadersSeeNoNumberOfIt) {
   bool kept = false;
   for (const auto& node : nexus_layout(series, DatasetFilters(2), {}).values) {
     EXPECT_FALSE(node.path.ends_with("/x_pixel_size") || node.path.ends_with("/distance")) << node.path;
-    kept = kept || node.path == "/entry/penstock/start/pixel_size_x_as_told";
+    kept = kept || node.path == "/entry/penstock/start/pixel_size_x_as_sent";
   }
   EXPECT_TRUE(kept);
 }

@@ -326,7 +326,7 @@ TEST_F(RecorderTest, AFrameIsReceivedWhenEveryChannelIsThere) {
   EXPECT_EQ(event("series_end")["partial"], 1);
   EXPECT_EQ(event("series_end")["missing"], 1);
   EXPECT_EQ(event("note")["message"],
-            "series \"s1\": 1 frames lack channel \"high\", the first is frame 1: what else came of them is recorded, "
+            "series \"s1\": 1 frames lack channel \"high\", the first is frame 1: their other channels are recorded, "
             "and their state is 5 (partial)");
 }
 
@@ -361,8 +361,8 @@ TEST_F(RecorderTest, MasksBeyondTheMemoryForThemAndOfOtherChannelsAreLeftOut) {
   finish(*recorder);
   EXPECT_NE(
       event("note")["message"].get<std::string>().find(
-          "pixel_mask of channel \"1\" is left out: shape [4096, 4096] of uint32 exceeds the limit of 16777216 bytes "
-          "decoded, and of tables_bytes, which is 16777216, 16777216 are left; enlarge tables_bytes"),
+          "pixel_mask of channel \"1\" is left out: shape [4096, 4096] of uint32 exceeds the limit of 16777216 bytes; "
+          "16777216 of the 16777216 bytes of tables_bytes remain; increase tables_bytes"),
       std::string::npos)
       << event("note");
   EXPECT_EQ(read<std::uint32_t>("s1.h5", "/entry/instrument/detector/pixel_mask", H5T_NATIVE_UINT32).size(),

@@ -254,7 +254,7 @@ TEST_F(Sources, AFileWithAnotherNameIsLoggedWithItsReason) {
   std::string text;
   for (const auto& line : log->last_formatted()) text += line;
   EXPECT_NE(text.find("s1-2.h5: "), std::string::npos) << text;
-  EXPECT_NE(text.find("s1.h5 is a symbolic link, and Penstock does not write through links"), std::string::npos)
+  EXPECT_NE(text.find("s1.h5 is a symbolic link, which Penstock does not follow"), std::string::npos)
       << text;
   EXPECT_EQ(pixels("s1-2.h5")[0], 1u);
 }
@@ -428,15 +428,15 @@ TEST_F(Sources, WhereTheyDisagreeFieldAndValuesAreTold) {
     change(other);
     return recorder->begin(std::move(other), nullptr).error().message();
   };
-  EXPECT_EQ(refusal([](Series& s) { s.id = 8; }), "series_id is 8; series \"s1\" began with 1");
+  EXPECT_EQ(refusal([](Series& s) { s.id = 8; }), "series_id is 8; series \"s1\" started with 1");
   EXPECT_EQ(refusal([](Series& s) {
               s.frame.shape = {5, 8};
             }),
-            "the images' shape is [5, 8]; series \"s1\" began with [4, 8]");
+            "the images' shape is [5, 8]; series \"s1\" started with [4, 8]");
   EXPECT_EQ(refusal([](Series& s) { s.frame.type = ElementType::u32; }),
-            "image_dtype is uint32; series \"s1\" began with uint16");
-  EXPECT_EQ(refusal([](Series& s) { s.frames = 4; }), "number_of_images is 4; series \"s1\" began with 3");
-  EXPECT_EQ(refusal([](Series& s) { s.channels = {"2"}; }), "channels is [2]; series \"s1\" began with [1]");
+            "image_dtype is uint32; series \"s1\" started with uint16");
+  EXPECT_EQ(refusal([](Series& s) { s.frames = 4; }), "number_of_images is 4; series \"s1\" started with 3");
+  EXPECT_EQ(refusal([](Series& s) { s.channels = {"2"}; }), "channels is [2]; series \"s1\" started with [1]");
   recorder->stop();
 }
 

@@ -308,7 +308,7 @@ TEST_F(WholeTree, IsCompletedWhereNoCopyOfTheDescriptionIsWhole) {
         EXPECT_EQ(report->way, Way::repair);
         EXPECT_EQ(report->missing, 0u);
         for (const auto& finding : report->findings) EXPECT_NE(finding.level, check::Level::error) << text(*report);
-        for (const auto* words : {"Not proved are texts", "/entry/saturated"})
+        for (const auto* words : {"Not verified are texts", "/entry/saturated"})
           EXPECT_NE(text(*report).find(words), std::string::npos) << text(*report);
         expect_same(comparable(content_of_file(path())), comparable(closed));
         const auto checked = check(path());
@@ -356,7 +356,7 @@ TEST_F(WholeTree, WhereNothingTellsWhichDatasetRecordsMeanTheFileIsLeftAsItIs) {
   const auto before = bytes_of(path());
   const auto report = recover();
   ASSERT_FALSE(report.ok());
-  EXPECT_NE(report.error().message().find("nothing tells which of 2 datasets"), std::string::npos)
+  EXPECT_NE(report.error().message().find("unknown which of 2 datasets"), std::string::npos)
       << report.error().message();
   EXPECT_EQ(bytes_of(path()), before);
 }

@@ -47,13 +47,13 @@ TEST(Message, AFieldThatNoSeriesNeedsIsKeptAsItCame) {
   ASSERT_TRUE(parsed.ok()) << parsed.error().message();
   const auto& series = std::get<Series>(*parsed);
   EXPECT_FALSE(series.sensor_thickness_m);
-  EXPECT_EQ(as_text(series.unknown.at("sensor_thickness_as_told")),
+  EXPECT_EQ(as_text(series.unknown.at("sensor_thickness_as_sent")),
             "\x66"
             "450 um");
   ASSERT_EQ(series.remarks.size(), 1u);
   EXPECT_TRUE(series.remarks[0].message().starts_with("sensor_thickness is \"450 um\": "))
       << series.remarks[0].message();
-  EXPECT_TRUE(series.remarks[0].message().ends_with("it is only kept, as sensor_thickness_as_told"));
+  EXPECT_TRUE(series.remarks[0].message().ends_with("sensor_thickness_as_sent"));
   const auto encoded = encode_start(series);
   const auto again = parse_message(encoded, usual_limits);
   ASSERT_TRUE(again.ok()) << again.error().message();
@@ -92,7 +92,7 @@ TEST(Message, OneEntryThatIsWrongCostsTheOthersNothing) {
   ASSERT_TRUE(parsed.ok()) << parsed.error().message();
   const auto& series = std::get<Series>(*parsed);
   EXPECT_EQ(series.threshold_energy_ev, (std::map<std::string, double>{{"b", 6200.0}}));
-  EXPECT_TRUE(series.unknown.contains("threshold_energy_as_told"));
+  EXPECT_TRUE(series.unknown.contains("threshold_energy_as_sent"));
 }
 
 TEST(Message, UserDataThatIsJsonTextIsUnderstood) {

@@ -159,7 +159,7 @@ TEST(TcpHostile, ASlowHelloTimesOut) {
   const auto hello = encode_control(TcpKind::hello, 0, {});
   // A byte now and then does not lengthen the time.
   client.send(Bytes(hello).first(3));
-  expect_error(client.read_error(), 0, "timed_out", "did not come within 300 ms");
+  expect_error(client.read_error(), 0, "timed_out", "did not arrive within 300 ms");
   client.expect_closed();
 }
 
@@ -255,7 +255,7 @@ TEST(TcpHostile, AnUnknownChannelIsTold) {
   client.start(series);
   series.channels = {"other"};
   client.image(series, 0, 2);
-  expect_error(client.read_error(), 2, "mismatch", "channel \"other\" is none of");
+  expect_error(client.read_error(), 2, "mismatch", "channel \"other\" is not one of");
 }
 
 TEST(TcpHostile, AConnectionThatEndsInMidFrameIsCounted) {
@@ -286,7 +286,7 @@ TEST(TcpHostile, AMessageThatStallsEndsTheConnection) {
   client.hello();
   const auto bytes = frame_bytes(header_of(TcpKind::image, 1), sample_pixels(0, 10), sample_pixels(0, 200'000));
   client.send(Bytes(bytes).first(100'000));
-  expect_error(client.read_error(), 0, "timed_out", "did not come within 200 ms");
+  expect_error(client.read_error(), 0, "timed_out", "did not arrive within 200 ms");
   client.expect_closed();
 }
 

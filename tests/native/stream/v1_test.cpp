@@ -107,8 +107,8 @@ TEST(StreamV1, TablesComeWithAllTheDetail) {
 TEST(StreamV1, WhatIsWrongInAHeaderCostsNoSeries) {
   const auto odd = parse_vector<V1Header>("header_odd_values").message;
   ASSERT_EQ(odd.remarks.size(), 2u);
-  EXPECT_EQ(odd.remarks[0].message(), "beam_center_x is \"middle\", expected a number; it is kept as it came");
-  EXPECT_EQ(odd.remarks[1].message(), "nimages is -1, expected a whole number; it is kept as it came");
+  EXPECT_EQ(odd.remarks[0].message(), "beam_center_x is \"middle\", expected a number; it is stored unchanged");
+  EXPECT_EQ(odd.remarks[1].message(), "nimages is -1, expected a whole number; it is stored unchanged");
   EXPECT_EQ(as_json(odd.series.unknown.at("beam_center_x")), "\"middle\"");
   EXPECT_EQ(odd.series.frames, 0u);
   const auto mask = parse_vector<V1Header>("header_odd_mask").message;
@@ -168,7 +168,7 @@ constexpr auto bad_vectors = std::to_array<BadVector>({
     {"bad_header_without_config", "the detector's configuration: a message of 1 parts has no part 2"},
     {"bad_header_config_list", "the detector's configuration: part 2 is [1], expected an object"},
     {"bad_header_cut", "the header ends before the elements of its pixelmask"},
-    {"bad_header_parts", "the header of series 3 has 3 parts, which header_detail \"none\" does not have"},
+    {"bad_header_parts", "the header of series 3 has 3 parts, which does not match header_detail \"none\""},
     {"bad_image_cut", "image 5 of series 3 has 2 parts, expected 4"},
     {"bad_image_parts", "image 5 of series 3 has 6 parts, expected 4 or 5"},
     {"bad_image_shape", "image 5: shape [3, 5] (rows first) of uint16 needs 30 bytes, but part 3 has 24"},

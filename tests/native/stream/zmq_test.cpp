@@ -112,7 +112,7 @@ TEST(Zmq, AStartThatCannotBeUnderstoodIsARefusedSeries) {
   ASSERT_TRUE(peer.sink.wait_for_rejected(2));
   const auto rejected = peer.sink.rejected();
   EXPECT_EQ(rejected.back().second.message(),
-            "image 5 is of series \"01ABC\", whose start was refused: " + rejected.front().second.message());
+            "image 5 belongs to series \"01ABC\", whose start was rejected: " + rejected.front().second.message());
 }
 
 Series series_without_type(const std::string& unique_id) {
@@ -168,10 +168,10 @@ TEST(Zmq, ASeriesWithoutATypeAndWithoutImagesIsRejectedByName) {
   ASSERT_TRUE(peer.sink.wait_for_rejected(2));
   const auto rejected = peer.sink.rejected();
   EXPECT_EQ(rejected[0].second.message(),
-            "series first has no file: its start message lacks image_dtype and no image arrived before another series "
+            "series first has no file: its start message lacks image_dtype, and no image arrived before another series "
             "started");
   EXPECT_EQ(rejected[1].second.message(),
-            "series second has no file: its start message lacks image_dtype and no image arrived before its end");
+            "series second has no file: its start message lacks image_dtype, and no image arrived before its end");
   EXPECT_TRUE(peer.sink.series().empty());
 }
 
@@ -184,7 +184,7 @@ TEST(Zmq, AnImageKeepsTheChannelsThatWereDeclared) {
   ASSERT_TRUE(peer.sink.wait_for_frames(1));
   EXPECT_EQ(peer.sink.frame_count(), 1u);
   ASSERT_EQ(peer.sink.notes().size(), 1u);
-  EXPECT_NE(peer.sink.notes()[0].second.message().find("channel \"threshold_1\" is none of the series' channels "
+  EXPECT_NE(peer.sink.notes()[0].second.message().find("channel \"threshold_1\" is not one of the series' channels "
                                                        "[threshold_2]: it is left out"),
             std::string::npos)
       << peer.sink.notes()[0].second.message();
@@ -269,7 +269,7 @@ TEST(Zmq, AnotherSeriesOfTheSameNameThatIsRefusedBringsNoFrames) {
   const auto rejected = pair.sink.rejected();
   ASSERT_EQ(rejected.size(), 4u);
   EXPECT_EQ(rejected[1].second.message(),
-            "image 0 is of series \"one\", whose start was refused: " + rejected[0].second.message());
+            "image 0 belongs to series \"one\", whose start was rejected: " + rejected[0].second.message());
 }
 
 TEST(Zmq, OneThatBeginsAnewOnAnotherDateEndsTheOneBefore) {
@@ -332,8 +332,8 @@ TEST(Zmq, TheConfigurationTellsWhichElementAStreamIsOf) {
   EXPECT_EQ(pair.sink.series().size(), 1u);
   EXPECT_EQ(pair.sink.frame_count(), 1u);
   const auto why = pair.sink.rejected().front().second.message();
-  EXPECT_NE(why.find("says element 1 of [2, 2]"), std::string::npos) << why;
-  EXPECT_NE(why.find("this source element 3 of [2, 2]"), std::string::npos) << why;
+  EXPECT_NE(why.find("names element 1 of [2, 2]"), std::string::npos) << why;
+  EXPECT_NE(why.find("this source names element 3 of [2, 2]"), std::string::npos) << why;
 }
 
 TEST(Zmq, FramesCountAgainstThePool) {
@@ -420,7 +420,7 @@ TEST(Zmq, WhereItListensRepeatedDisconnectsAreReportedOnce) {
   ASSERT_EQ(sink.notes().size(), 1u);
   const auto text = sink.notes().front().second.message();
   EXPECT_NE(
-      text.find(source->address() + ": the peer's message exceeds 6291456 bytes (pool_bytes, tables_bytes) or the "
+      text.find(source->address() + ": the peer's message exceeds 6291456 bytes (pool_bytes, tables_bytes), or the "
                                     "peer closes the connection"),
       std::string::npos)
       << text;
@@ -543,11 +543,11 @@ TEST(ZmqV1, WhatCannotBeIsToldAndTheNextMessageIsRead) {
   const auto expected = {"a message of 20 parts",
                          "message",
                          "message",
-                         "series 3 ends, which did not begin",
+                         "series 3 ends but did not start",
                          "none of its images arrived",
                          "but part 3 has 5",
                          "series 5, which has ended",
-                         "series 6 ends with no image"};
+                         "series 6 ends without images"};
   ASSERT_EQ(told.size(), expected.size());
   std::size_t i = 0;
   for (const auto* text : expected) {

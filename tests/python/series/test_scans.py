@@ -152,13 +152,13 @@ def test_a_scan_that_cannot_be_costs_no_frame(
     assert (end.frames_received, end.missing, end.damaged, end.problem) == (6, 0, 0, None)
     (note,) = [event.message for event in recorder.events if isinstance(event, Note)]
     assert says in note
-    assert note.endswith("it is stored only as scan_as_told, and the frames are recorded in their order")
+    assert note.endswith("it is stored only as scan_as_sent, and the frames are recorded in their order")
     code, log = recorder.stop()
     assert code == 0, log
     with h5py.File(end.file) as file:
         assert (file["/entry/data/data"][...] == PIXELS[:6]).all()
         assert "place" not in file["/entry/penstock"]
-        kept = file["/entry/penstock/start/scan_as_told"]
+        kept = file["/entry/penstock/start/scan_as_sent"]
         assert kept["axes"].asstr()[()].startswith('[{"name":"y"')
         assert set(kept) == {"axes", *scan}
         assert "repeats" not in scan or kept["repeats"][()] == scan["repeats"]
@@ -188,4 +188,4 @@ def test_a_scan_that_does_not_go_with_the_recorder_is_left_out(
     assert any(says in event.message for event in recorder.events if isinstance(event, Note))
     with h5py.File(end.file) as file:
         assert (file["/entry/data/data"][...] == PIXELS[:6]).all()
-        assert "scan_as_told" in file["/entry/penstock/start"]
+        assert "scan_as_sent" in file["/entry/penstock/start"]

@@ -1,6 +1,7 @@
 """Detectors' own streams as they go wrong: several pushers, detectors that start anew, old formats."""
 
 import json
+import re
 import socket
 import time
 from collections.abc import Callable
@@ -62,7 +63,7 @@ def test_pushers_that_die_or_disagree_cost_nobody_elses_frames(record: Record, t
     assert (ended.frames_received, ended.missing, ended.problem) == (4, 2, None)
     assert rejected(recorder) == []
     assert [message.rpartition(": ")[2] for message in noted(recorder)] == [
-        'number_of_images is 7; series "s" began with 6'
+        'number_of_images is 7; series "s" started with 6'
     ]
     with h5py.File(tmp_path / "s.h5") as file:
         assert list(file["/entry/penstock/frame_state"]) == [1, 1, 1, 0, 1, 0]
@@ -274,7 +275,7 @@ def test_the_old_stream_with_an_old_number_and_with_no_header(record: Record, tm
     assert len(told) == 5, told
     assert "part 1 is not valid JSON" in told[0]
     assert "image 1 of series 5 has 3 parts, expected 4" in told[3]
-    assert "image 1 is of series 9, but the last header was that of series 5" in told[4]
+    assert re.search(r"image 1 .*series 9, .*header .*series 5", told[4])
     # The series is recorded, and nothing is refused.
     assert "whose header did not arrive" in noted(recorder)[0]
 
@@ -300,7 +301,7 @@ def test_arrays_that_frames_bring_along_are_columns_of_their_shape(record: Recor
         assert recorder.series_end().frames_received == 6
     code, log = recorder.stop()
     assert code == 0, log
-    assert '"position", which frames bring along, does not fit' in log
+    assert re.search(r'"position".* type or length', log), log
     with h5py.File(tmp_path / "s.h5") as file:
         metadata = file["/entry/metadata"]
         assert metadata["position"].shape == (6, 3)
@@ -359,7 +360,7 @@ def test_what_a_start_message_cannot_mean_is_only_kept(record: Record, tmp_path:
         ended = recorder.series_end()
     assert (ended.frames_received, ended.problem) == (6, None)
     assert rejected(recorder) == []
-    assert [message.split(";")[0] for message in noted(recorder)] == [
+    assert [message.split(", expected")[0] for message in noted(recorder)] == [
         'series "s": pixel_size_x is 0',
         'series "s": pixel_size_y is nan',
         'series "s": incident_wavelength is inf',
@@ -376,9 +377,9 @@ def test_what_a_start_message_cannot_mean_is_only_kept(record: Record, tmp_path:
         assert file["/entry/instrument/beam/incident_wavelength"][()] == pytest.approx(1.0)
         assert list(file["/entry/sample/transformations"]) == ["phi", "phi_end", "phi_increment_set"]
         kept = file["/entry/penstock/start"]
-        assert kept["pixel_size_x_as_told"][()] == 0
-        assert numpy.isnan(kept["pixel_size_y_as_told"][()])
-        assert numpy.isnan(kept["goniometer_as_told/omega/start"][()])
+        assert kept["pixel_size_x_as_sent"][()] == 0
+        assert numpy.isnan(kept["pixel_size_y_as_sent"][()])
+        assert numpy.isnan(kept["goniometer_as_sent/omega/start"][()])
 
 
 ODD_FIELDS: dict[str, Any] = {
@@ -408,9 +409,9 @@ def test_odd_fields_that_no_pixel_needs_cost_no_frame(record: Record, tmp_path: 
     with h5py.File(tmp_path / "s.h5") as file:
         assert (file["/entry/data/data"][...] == FRAMES).all()
         kept = file["/entry/penstock/start"]
-        assert kept["sensor_thickness_as_told"][()] == b"450 um"
-        assert kept["saturation_value_as_told"][()] == -1
-        assert kept["pixel_mask_as_told/threshold_1"].shape == (2, 2)
+        assert kept["sensor_thickness_as_sent"][()] == b"450 um"
+        assert kept["saturation_value_as_sent"][()] == -1
+        assert kept["pixel_mask_as_sent/threshold_1"].shape == (2, 2)
         assert file["/entry/penstock/user_data"][()] == b'{"sample":"lysozyme"}'
         assert "sensor_thickness" not in file["/entry/instrument/detector"]
         assert "count_time" not in file["/entry/instrument/detector"]

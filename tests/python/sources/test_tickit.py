@@ -89,7 +89,7 @@ def test_stream_v2_without_a_type_is_recorded(record: Record, tmp_path: Path, de
         assert file["/entry/instrument/beam/incident_wavelength"][()] == start["incident_wavelength"]
         assert file["/entry/penstock/series_unique_id"][()].decode() == start["series_unique_id"]
         # The simulator's own masks are text, where arrays should be: they are kept as they came.
-        assert ("flatfield_as_told" in file.get("/entry/penstock/start", {})) == (detail == "all")
+        assert ("flatfield_as_sent" in file.get("/entry/penstock/start", {})) == (detail == "all")
     assert len(set(noted(recorder))) == (3 if detail == "all" else 0), noted(recorder)
 
 
