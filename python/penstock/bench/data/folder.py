@@ -257,7 +257,7 @@ class BenchFolder:
                 more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
                 raise PenstockError(
                     f"{self.path} was not removed: {foreign[0]}{more} does not belong to this run",
-                    "move them away, then `penstock bench clean` removes the rest",
+                    "move your files away, then `penstock bench clean` removes the rest",
                 )
             opened.remove(lambda name: name in (MANIFEST, _UNFINISHED))
         try:

@@ -47,11 +47,16 @@ def metadata_workload(ranks: int = 1, **values: Any) -> MetadataWorkload:
             "use a shift below the number of all threads",
         )
     names = names_made(workload, ranks)
-    if workload.tree_folders > _TREE_FOLDERS_MAX or names > _NAMES_MAX:
+    if workload.tree_folders > _TREE_FOLDERS_MAX:
         raise UsageError(
-            f"trees of {workload.tree_folders} folders and {names} names exceed the limits",
-            f"at most {_TREE_FOLDERS_MAX} and {_NAMES_MAX}: use fewer --items, or a smaller --depth or"
-            f" --branch",
+            f"--depth {workload.depth} with --branch {workload.branch}: {workload.tree_folders} directories"
+            f" a tree exceed the maximum of {_TREE_FOLDERS_MAX}",
+            "use a smaller --depth or --branch",
+        )
+    if names > _NAMES_MAX:
+        raise UsageError(
+            f"--items {workload.items}: {names} names in all exceed the maximum of {_NAMES_MAX}",
+            "use fewer --items, --iterations or --threads, or a smaller --depth or --branch",
         )
     return workload
 

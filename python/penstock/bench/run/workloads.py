@@ -273,7 +273,7 @@ class FramesParameters(WrittenParameters):
         if source is not None and self.format != "raw" and given:
             raise UsageError(
                 f"--{min(given)} {getattr(self, min(given))} excludes --content-file with images, which"
-                f" have a shape",
+                f" set the shape and the type",
                 f"leave out --{min(given)}",
             )
         return image_request(self.shape or f"{self.rows}x{self.columns}", self.type, self.format, source)

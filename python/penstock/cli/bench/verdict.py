@@ -302,7 +302,7 @@ def _write_report(path: Path, verdict: Verdict, output: Path | None) -> None:
     # Loading the plotting library takes as long as the rest of a command.
     from penstock.report.write import report_texts  # noqa: PLC0415
 
-    source = str(output) if output is not None else "a verdict without --output"
+    source = str(output) if output is not None else "a verdict that was not saved"
     for file, text in report_texts({source: verdict}, path, None, None):
         write_document(file, text.rstrip("\n"))
 

@@ -91,7 +91,7 @@ def latency_plot(run: Run, name: str, late_limit_s: float | None = None) -> Pict
     if late_limit_s is not None:
         limits["limit"] = late_limit_s
         description += (
-            f"{',' if paced else ' Dotted:'} and a rate is not sustained if one exceeds the limit,"
+            f"{', and' if paced else ' Dotted:'} a rate is not sustained if a frame exceeds the limit,"
             f" {human_seconds(late_limit_s)}"
         )
     description += "." if limits else ""
