@@ -234,7 +234,7 @@ def test_a_killed_run_is_cleaned_by_its_manifest(run: RunCommand, tmp_path: Path
     assert len(list(tmp_path.iterdir())) == 2
     unasked = run("bench", "clean", str(tmp_path))
     assert unasked.returncode == 2  # nobody said yes
-    assert "nothing is removed" in unasked.stderr
+    assert "nothing was removed" in unasked.stderr
     assert "--dry-run" not in unasked.stderr
     wait_until_alone(tmp_path)
     cleaned = run("bench", "clean", str(tmp_path), "--yes")
@@ -258,7 +258,7 @@ def test_somebodys_file_in_the_way_is_not_removed(layout: str, run: RunCommand, 
     if layout == "file_a_writer":  # not in its way
         assert "does not belong to this run" in log
     else:
-        assert f"{foreign.name} was there before" in log
+        assert f"{foreign.name} existed before the run" in log
         assert "it exists already" in (valid_run(output.read_text(encoding="utf-8")).document.problem or "")
     assert process.returncode == 1
     assert foreign.read_text() == "somebody's"
@@ -278,7 +278,7 @@ def test_a_folder_with_somebodys_file_keeps_no_other_from_being_cleaned(
         folder.close()
     cleaned = run("bench", "clean", str(tmp_path), "--yes")
     assert cleaned.returncode == 1
-    assert all(f"{folder.path} stays: mine in it" in cleaned.stderr for folder in (first, second))
+    assert all(f"{folder.path} was not removed: mine" in cleaned.stderr for folder in (first, second))
     assert {path.name for path in tmp_path.iterdir()} == {first.path.name, second.path.name}
     assert not third.path.exists()
 
@@ -353,7 +353,7 @@ def test_plans_show_what_will_be_written_and_write_nothing(run: RunCommand, tmp_
         (["bench", "frames", ".", "--frame-size", "1MiB", "--rate", "0"], ["--rate 0", "--frames"]),
         (
             ["bench", "frames", ".", "--frame-size", "0", "--rate", "1"],
-            ["--frame-size is 0 B: it must be at least 1 B"],
+            ["--frame-size", "0 B", "minimum of 1 B"],
         ),
         (["bench", "stream", ".", "--transfer", "1000", "--yes"], ["--buffered", "4096"]),
         (
@@ -365,14 +365,14 @@ def test_plans_show_what_will_be_written_and_write_nothing(run: RunCommand, tmp_
         (["bench", "clean", "absent"], ["absent", "does not exist"]),
         (
             ["bench", "frames", "/proc/sys/kernel", "--frame-size", "1MiB", "--rate", "1", "--yes"],
-            ["/proc/sys/kernel cannot be written into"],
+            ["no permission", "/proc/sys/kernel"],
         ),
         (
             ["bench", "frames", ".", "--frame-size", "1KiB", "--rate", "1e6", "--buffer-seconds", "60"],
             ["--buffer-seconds", "60000000", "10000000"],
         ),
-        (["bench", "metadata", ".", "--items", "10", "--size", "1GiB"], ["--size is 1 GiB", "64 MiB"]),
-        (["bench", "network", "--local", "--message", "1TiB"], ["--message is 1 TiB"]),
+        (["bench", "metadata", ".", "--items", "10", "--size", "1GiB"], ["--size: 1 GiB", "64 MiB"]),
+        (["bench", "network", "--local", "--message", "1TiB"], ["--message: 1 TiB"]),
         (
             ["bench", "stream", ".", "--shared", "--segments", "999999999999"],
             ["--segments 999999999999", "--transfer of 8 MiB"],
@@ -417,7 +417,7 @@ def test_who_does_not_say_yes_is_told_the_same_everywhere(
     )  # fmt: skip
     assert (asked.returncode, unasked.returncode) == (code, 2), asked.stderr
     for finished in (asked, unasked):
-        assert "error: nothing is written not confirmed" in finished.stderr
+        assert "nothing was written" in finished.stderr
     assert list(tmp_path.iterdir()) == []
 
 

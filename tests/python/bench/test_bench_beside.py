@@ -50,7 +50,7 @@ def test_blocks_have_both_cases_and_the_other_load_was_there(run: RunCommand, tm
         if each.case == "beside":
             # 8 MiB are written within a moment: it is begun again and again.
             actual = checks["background load active"].actual
-            assert int(actual.split("begun ")[1].split()[0]) > 1
+            assert int(actual.split("started ")[1].split()[0]) > 1
             assert "it ended" not in actual
     assert {path.name for path in tmp_path.iterdir()} == {"other"}
     assert list(other.iterdir()) == []
@@ -63,7 +63,10 @@ def test_the_document_of_a_stream_beside_frames_is_kept(run: RunCommand, tmp_pat
     beside = ("--background", "frames --frame-size 4KiB --rate 50 --seconds 60", "--blocks", "1")
     finished = run("bench", "stream", str(target), *stream, *beside)
     campaign = campaign_of(output.read_text())
-    assert campaign.title == "stream, alone and beside frames --frame-size 4KiB --rate 50 --seconds 60"
+    assert (
+        campaign.title
+        == "stream, alone and with background load frames --frame-size 4KiB --rate 50 --seconds 60"
+    )
     assert set(values_of(campaign.runs[0].run)) >= {"write", "read", "processor time"}
     # Runs of a moment are invalid, and say nothing of the effect.
     assert effects(campaign) == []
@@ -96,8 +99,8 @@ def test_a_command_of_ones_own_ends_with_all_that_it_started(run: RunCommand, tm
         ("stream 'x", "No closing quotation"),
         ("stream --size much", '--size: "much" is not a size'),
         ("stream --sizes 1GiB", "No such option"),
-        ("stream --yes", "--yes has no meaning there"),
-        ("stream --background stream", "--background has no meaning there"),
+        ("stream --yes", "--yes is not allowed"),
+        ("stream --background stream", "--background is not allowed"),
         ("frames --rate 1", "--frame-size"),
         ("frames --rate 0 --frame-size 1MiB", "--rate 0 requires --frames"),
         ("command --", "is not a workload"),
@@ -127,7 +130,7 @@ def test_what_does_not_begin_beside_fails_the_command(run: RunCommand, tmp_path:
     broken.chmod(0o755)
     finished = run("bench", "frames", str(target), *FRAMES, "--background", f"command -- {tmp_path}/none")
     assert finished.returncode == 2, "before anything is written"
-    assert f"was not found {tmp_path}/none" in finished.stderr
+    assert f"{tmp_path}/none was not found" in finished.stderr
     finished = run("bench", "frames", str(target), *FRAMES, "--background", f"command -- {broken}")
     assert finished.returncode == 1
     assert "the background load failed" in finished.stderr
@@ -248,7 +251,7 @@ def test_a_storm_of_names_runs_beside(run: RunCommand, tmp_path: Path) -> None:
     campaign = campaign_of(finished.stdout)
     (beside,) = (each.run for each in campaign.runs if each.case == "beside")
     (check,) = (check for check in beside.checks if check.name == "background load active")
-    assert "begun 0 times" not in check.actual
+    assert "started 0 times" not in check.actual
     assert beside.frames is not None
     assert beside.frames.written == 120
     assert list(tmp_path.iterdir()) == []

@@ -50,10 +50,10 @@ def checks_of(clock: Clock) -> dict[str, Check]:
 @pytest.mark.parametrize(
     ("changes", "outcome", "told"),
     [
-        ({}, "ok", "set by 0 µs, adjusted by +0 %"),
-        ({"real_s": 30.09}, "ok", "set by 90 ms"),
-        ({"real_s": 31.0}, "warning", "set by 1 s"),
-        ({"real_s": 26.0}, "warning", "set by -4 s"),
+        ({}, "ok", "stepped by 0 µs, adjusted by +0 %"),
+        ({"real_s": 30.09}, "ok", "stepped by 90 ms"),
+        ({"real_s": 31.0}, "warning", "stepped by 1 s"),
+        ({"real_s": 26.0}, "warning", "stepped by -4 s"),
         ({"raw_s": 30.0 / 1.0005}, "ok", "adjusted by +0.05 %"),
         ({"raw_s": 30.0 / 0.995}, "warning", "adjusted by -0.5 %"),
         ({"raw_s": 20.0}, "failed", "adjusted by +50 %"),
@@ -93,4 +93,4 @@ def test_the_clocks_of_this_machine_agree() -> None:
 def test_a_clock_that_was_set_makes_an_answer_doubtful(tmp_path: Path) -> None:
     """Also a good one: the machine may have stood still, and its storage not."""
     run = run_of(frames_document(), list(clock_checks(clock_after(tmp_path, real_s=33.0))))
-    assert [check.actual.startswith("set by 3 s") for check in doubtful(run, "better")] == [True]
+    assert [check.actual.startswith("stepped by 3 s") for check in doubtful(run, "better")] == [True]

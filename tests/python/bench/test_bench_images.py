@@ -270,9 +270,9 @@ def test_no_more_images_are_held_than_needed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "options", "words"),
     [
-        ("int32", ("--shape", "61x97"), ("--shape 61x97", "leave it out")),
+        ("int32", ("--shape", "61x97"), ("--shape 61x97", "leave out --shape")),
         ("int32", ("--frame-size", "1MiB"), ("--frame-size 1MiB", "leave it out")),
-        ("int32", ("--type", "int32"), ("--type int32", "leave it out")),
+        ("int32", ("--type", "int32"), ("--type int32", "leave out --type")),
         ("float64", (), ("float64", "uint16")),
         ("uint32", (), ("CBF", "4294967295", "--format tiff")),
     ],

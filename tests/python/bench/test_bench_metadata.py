@@ -216,9 +216,9 @@ def test_what_will_be_made_is_told_and_refused_where_it_does_not_fit(run: RunCom
     ("options", "words"),
     [
         (("--shift", "2", "--threads", "2"), ("--shift 2", "--threads 2")),
-        (("--depth", "20", "--branch", "10000"), ("too many", "--depth")),
+        (("--depth", "20", "--branch", "10000"), ("maximum of 1000000", "--depth")),
         (("--items", "900000000"), ("items", "900000000")),
-        (("--size", "65MiB"), ("--size is 65 MiB", "at most 64 MiB")),
+        (("--size", "65MiB"), ("--size: 65 MiB", "maximum of 64 MiB")),
         (("--size", "much"), ("--size", "much")),
     ],
 )
@@ -253,7 +253,7 @@ def test_names_of_ranks_are_counted_together() -> None:
     assert (trees.count, trees.threads) == (30, 6)
     with pytest.raises(UsageError, match="--shift 6 is not possible with --threads 2 and --ranks 3"):
         metadata_workload(ranks=3, threads=2, items=1, shift=6)
-    with pytest.raises(UsageError, match="too many"):
+    with pytest.raises(UsageError, match="maximum of 1000000000"):
         metadata_workload(ranks=200, threads=1, items=10**7, files=False)
 
 

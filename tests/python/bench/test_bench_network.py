@@ -196,10 +196,10 @@ def test_wrong_options_are_named(run: RunCommand, tmp_path: Path) -> None:
         (("10.1.2.3:99999",), "port 99999"),
         (("--local", "--link", "fast"), '--link "fast"'),
         (("--local", "--cpus", "0,x"), "not a list of processors"),
-        (("--local", "--message", "1GiB"), "--message is 1 GiB: it must be at most 16 MiB"),
-        (("--local", "--latency", "8B,64GiB"), "--latency is 64 GiB"),
+        (("--local", "--message", "1GiB"), "--message: 1 GiB exceeds the maximum of 16 MiB"),
+        (("--local", "--latency", "8B,64GiB"), "--latency: 64 GiB"),
         (("--local", "--output", str(tmp_path / "no" / "run.json")), "does not exist"),
-        (("10.1.2.3", "--token-file", str(tmp_path / "none")), "cannot be read"),
+        (("10.1.2.3", "--token-file", str(tmp_path / "none")), "cannot read the token file"),
     ):
         finished = run("bench", "network", *options)
         assert finished.returncode == 2, options

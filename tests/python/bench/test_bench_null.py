@@ -113,5 +113,5 @@ def test_options_become_the_plan_s_and_words() -> None:
     )
     assert null_text(backend) == "none: 1 ms a call, each 100th 500 ms more, frozen after 2 s for 3 s"
     assert null_text(NullBackend()) == "none"
-    with pytest.raises(UsageError, match="--null-freeze without --backend null"):
+    with pytest.raises(UsageError, match="--null-freeze requires --backend null"):
         null_backend("mpiio", None, None, "2:3")

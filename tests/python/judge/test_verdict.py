@@ -155,8 +155,8 @@ def test_a_verdict_whose_document_cannot_be_written_is_shown(
     assert "exists already" in log
     assert "Does it sustain the custom detector" in shown
     told = page.read_text(encoding="utf-8")
-    assert "Can this storage take the custom detector" in told
-    assert "Made from a verdict that was not kept" in told
+    assert "Does this storage sustain the custom detector" in told
+    assert "Made from a verdict that was not saved" in told
     assert output.read_text() == "mine"
     assert list(memory.iterdir()) == []
 

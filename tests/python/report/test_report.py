@@ -74,7 +74,7 @@ def test_a_verdict_says_what_matters() -> None:
         "0 of 600",
         "7 of 310 frames were lost (7 because the queue was full)",
         "10 Hz held, 20 Hz held, 30 Hz not held, 24.5 Hz invalid, 10 Hz held.",
-        "after 100 ms a frame counts as late, and a rate does not hold where one takes longer than the limit",
+        "after 100 ms a frame counts as late, and a rate is not sustained if a frame exceeds the limit",
         "3: search",
         "the backlog does not grow",
         "ext4",
