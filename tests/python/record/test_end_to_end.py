@@ -281,7 +281,7 @@ def test_the_same_seed_makes_the_same_frames(record: Record, run: Run, tmp_path:
     assert not numpy.array_equal(frames["a"], frames["c"])
 
 
-def test_series_that_are_refused_count_and_are_told(record: Record, run: Run, tmp_path: Path) -> None:
+def test_series_that_are_rejected_count_and_are_reported(record: Record, run: Run, tmp_path: Path) -> None:
     (tmp_path / "taken.h5").write_text("precious")
     recorder = record(tmp_path, "--series", "2")
     for _ in range(2):  # the same series again is not another one
@@ -291,7 +291,7 @@ def test_series_that_are_refused_count_and_are_told(record: Record, run: Run, tm
     assert simulate(run, recorder.address, "--frames", "4", "--series-name", "b").returncode == 0
     _, log = recorder.process.communicate(timeout=60)
     assert recorder.process.returncode == 1
-    assert "1 of 2 series had problems: taken was refused" in " ".join(log.split()), log
+    assert "1 of 2 series had problems: taken was rejected" in " ".join(log.split()), log
     assert (tmp_path / "taken.h5").read_text() == "precious"
 
 
@@ -335,7 +335,7 @@ def test_a_sender_says_that_it_waits_for_a_lost_recorder(record: Record, tmp_pat
     assert f"waiting: for tcp://{recorder.address}, 2 s left" in words
 
 
-def test_a_sender_says_that_somebody_is_there_again(record: Record, tmp_path: Path) -> None:
+def test_a_sender_reports_that_the_recorder_is_reachable_again(record: Record, tmp_path: Path) -> None:
     recorder = record(tmp_path, "--resume")
     command = ["simulate", *SMALL, "--rate", "100", "--frames", "200"]
     command += ["--to", f"tcp://{recorder.address}", "--reconnect-timeout", "60"]
@@ -348,7 +348,7 @@ def test_a_sender_says_that_somebody_is_there_again(record: Record, tmp_path: Pa
     record(tmp_path, "--resume", "--listen", recorder.address, listen=False)
     _, words = sender.communicate(timeout=60)
     assert sender.returncode == 0, words
-    assert f"waiting: tcp://{recorder.address} is there" in words
+    assert f"waiting: tcp://{recorder.address} is reachable" in words
 
 
 def test_a_network_interface_stands_for_its_address(record: Record, run: Run, tmp_path: Path) -> None:

@@ -247,7 +247,7 @@ def test_a_dry_run_refuses_what_the_run_would(run: Run, tmp_path: Path) -> None:
     configuration = tmp_path / "c.yaml"
     options = ("record", str(configuration), "--folder", str(tmp_path), "--listen", "127.0.0.1:0")
     for text, words in (
-        ("codec: {filter: 4711, parameters: [1, 2]}", "there is no plug-in for filter 4711"),
+        ("codec: {filter: 4711, parameters: [1, 2]}", "no plug-in for filter 4711"),
         ("machine: {compress: '5000'}", "this machine has the processors"),
     ):
         configuration.write_text(text)

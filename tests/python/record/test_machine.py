@@ -131,10 +131,8 @@ def test_a_processor_that_was_not_given_to_the_process_is_refused(tmp_path: Path
     )
     assert refused.returncode == 2, refused.stderr
     told = " ".join(refused.stderr.split())
-    assert (
-        f'machine.receive is "{ALLOWED[0]}"; this process may use only the processors {ALLOWED[1]} only'
-        in told
-    )
+    assert f'machine.receive is "{ALLOWED[0]}"; this process may use only' in told
+    assert f"processors {ALLOWED[1]} " in told
 
 
 def test_the_placement_is_shown(run: Run, tmp_path: Path) -> None:

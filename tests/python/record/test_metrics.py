@@ -198,7 +198,7 @@ def disk(tmp_path: Path) -> Iterator[FrozenDisk]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_a_storage_that_hangs_is_told_of_while_it_hangs(
+def test_a_stall_of_the_storage_is_reported_while_it_lasts(
     disk: FrozenDisk, record: Record, tmp_path: Path
 ) -> None:
     configuration = tmp_path / "record.yaml"
@@ -232,12 +232,12 @@ def test_a_storage_that_hangs_is_told_of_while_it_hangs(
     assert sum(value for name, value in after.items() if name.startswith("penstock_hanging_calls")) == 0
     code, log = recorder.stop()
     assert code == 0
-    assert re.search(r"stall: \w+.* of \S+one\.h5 has been hanging for [0-9.]+ s", log)
+    assert re.search(r"stall: \w+.* of \S+one\.h5 has stalled for [0-9.]+ s", log)
     assert re.search(r"stall: write of [0-9]+ bytes at [0-9]+ of \S+one\.h5 returned after [0-9.]+ s", log)
 
 
 def test_people_see_a_stall() -> None:
     hangs = Stall(event="stall", call="write", file="/data/a.h5", offset=4096, bytes=8 << 20, seconds=2.5)
-    assert stall_line(hangs) == "STALL: write of 8 MiB at 4096 of /data/a.h5 has been hanging for 2.5 s"
+    assert stall_line(hangs) == "STALL: write of 8 MiB at 4096 of /data/a.h5 has stalled for 2.5 s"
     over = Stall(event="stall", call="hdf5_flush", file="/data/a.h5", seconds=61, over=True)
     assert stall_line(over) == "stall over: HDF5's flush of /data/a.h5 returned after 61 s"

@@ -20,7 +20,7 @@ from penstock.model.configuration import Configuration
 from penstock.model.plans import CheckPlan, DetectorPlan, RecorderPlan, RecoverPlan
 from penstock.programs.locate import find_program
 
-REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
 PLANS: dict[str, type[BaseModel]] = {
     "penstock-recorder": RecorderPlan,
     "penstock-load": LoadPlan,

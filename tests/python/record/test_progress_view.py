@@ -55,7 +55,7 @@ def test_a_state_is_printed_once_when_it_changes() -> None:
     assert isinstance(plain.file, io.StringIO)
     assert plain.file.getvalue().splitlines() == [
         "s: 130 of 400 frames, storage full: waiting for space",
-        "s: 130 of 400 frames, 270 are missing: waiting for them 10 s more",
+        "s: 130 of 400 frames, waiting for 270 missing frames 10 s more",
     ]
 
 
@@ -78,4 +78,4 @@ def test_frames_of_a_removed_file_are_gone() -> None:
     end = RecorderSeriesEnd(
         event="series_end", time=0, series_unique_id="d1", file="d1.h5", frames_written=23, removed=True
     )
-    assert recorder_summary(end) == "d1.h5 was removed while it was recorded: its 23 frames are gone"
+    assert recorder_summary(end) == "d1.h5 was deleted during the recording: its 23 frames are lost"
