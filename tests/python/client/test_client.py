@@ -232,7 +232,7 @@ def test_an_array_that_is_still_kept_is_not_taken_again(record: Record, tmp_path
             series.send(buffer)
             other.send(buffer)
             buffer += 1
-            with pytest.raises(FrameError, match=r"frame 1 lies in the memory of frame 0.*copy=True"):
+            with pytest.raises(FrameError, match=r"frame 1 .* memory of frame 0.*copy=True"):
                 series.send(buffer)
             other.send(buffer)
         finally:
@@ -318,7 +318,7 @@ def test_what_the_recorder_refuses_is_told(record: Record, tmp_path: Path) -> No
     assert recorder.series_end().problem is None
 
 
-def test_a_frame_that_is_damaged_is_told(record: Record, tmp_path: Path) -> None:
+def test_a_frame_that_is_damaged_is_reported(record: Record, tmp_path: Path) -> None:
     """It is so in the file, and for the recorder, but nothing that was refused."""
     recorder = record(tmp_path)
     images = images_of(4)
@@ -338,9 +338,8 @@ def test_a_frame_that_is_damaged_is_told(record: Record, tmp_path: Path) -> None
     with h5py.File(end.file) as file:
         assert file["/entry/penstock/frame_state"][...].tolist() == [1, 2, 0, 2, 1, 1]
     told = [event.message for event in recorder.events if isinstance(event, Rejected)]
-    assert told[0].endswith(
-        'frame 1 of series "s" was damaged when it was sent: the camera\'s buffer was torn'
-    )
+    assert 'frame 1 of series "s" ' in told[0]
+    assert told[0].endswith(": the camera's buffer was torn")
 
 
 def test_the_end_of_the_only_client_is_the_end(record: Record, tmp_path: Path, free_port: int) -> None:
@@ -380,10 +379,10 @@ def test_a_recorder_that_stops_closes_the_series(record: Record, tmp_path: Path)
         go_on()
 
 
-def test_what_is_wrong_is_said_before_anything_is_sent(
+def test_what_is_wrong_is_reported_before_anything_is_sent(
     record: Record, tmp_path: Path, free_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ConnectionLostError, match=r"no recorder answered for 0.2 s"):
+    with pytest.raises(ConnectionLostError, match=r"no recorder answered .*\b0\.2 s"):
         small(f"127.0.0.1:{free_port}", connect_timeout=0.2)
     monkeypatch.setenv("PENSTOCK_TOKEN", "open sesame")
     recorder = record(tmp_path)
@@ -417,8 +416,8 @@ def test_what_is_wrong_is_said_before_anything_is_sent(
         ({"metadata": {"type": "x"}}, "metadata sets type"),
         ({"metadata": {"channels": ["x"]}}, "for channels of the series"),
         ({"element": (1, 2, 2)}, "element 2 of a grid"),
-        ({"element": (-2, -3, 1)}, "-2 is not a count"),
-        ({"element": (2.5, 2, 4)}, "2.5 is not a count"),
+        ({"element": (-2, -3, 1)}, r"element .*: -2 is not an integer"),
+        ({"element": (2.5, 2, 4)}, r"element .*: 2\.5 is not an integer"),
         ({"resend_bytes": 0}, "resend_bytes is 0"),
     ]
     for options, why in cases:
