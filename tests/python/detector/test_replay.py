@@ -153,7 +153,7 @@ def test_a_data_file_that_is_not_beside_its_master_is_named(tmp_path: Path) -> N
     master = write_eiger(tmp_path)
     (tmp_path / "run_data_000002.h5").unlink()
     with pytest.raises(
-        PenstockError, match=r"data_000002 of .*run_master\.h5 lies in run_data_000002\.h5"
+        PenstockError, match=r"data_000002 of .*run_master\.h5 is in run_data_000002\.h5"
     ) as missing:
         read([master])
     assert "does not exist" in missing.value.message
@@ -170,7 +170,7 @@ def test_a_source_of_a_virtual_dataset_that_is_not_there_is_named(tmp_path: Path
     with h5py.File(tmp_path / "v.h5", "w") as file:
         file.create_virtual_dataset("/entry/data/data", layout)
     with pytest.raises(
-        PenstockError, match=r"/entry/data/data of .*v\.h5 lies in gone\.h5, which does not exist"
+        PenstockError, match=r"/entry/data/data of .*v\.h5 is in gone\.h5, which does not exist"
     ):
         read([tmp_path / "v.h5"])
 
