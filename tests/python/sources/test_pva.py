@@ -258,8 +258,8 @@ def test_bad_frames_are_damaged_and_told_of(
     assert (ended.frames_received, ended.missing, ended.damaged) == (3, 4, 4)
     rejected = [event.message for event in recorder.events if isinstance(event, Rejected)]
     for number, unique_id in ((1, 6), (2, 7), (3, 8)):
-        why = f'frame {number} of series "s" was damaged when it was sent: uniqueId {unique_id}: '
-        assert any(why + whys[unique_id] in message for message in rejected), rejected
+        where, why = f'frame {number} of series "s" ', f": uniqueId {unique_id}: {whys[unique_id]}"
+        assert any(where in message and why in message for message in rejected), rejected
     with h5py.File(tmp_path / "s.h5") as file:
         assert file["/entry/penstock/frame_state"][...].tolist() == [1, 2, 2, 2, 1, 2, 1]
         assert np.array_equal(file["/entry/data/data"][[0, 4, 6]], images([5, 9, 11]))
@@ -401,10 +401,10 @@ def test_a_start_field_whose_attribute_is_not_there_is_told_once(
     assert source.end() == []
     assert len(source.series()) == 2
     assert source.problems() == [
-        "start.count_time is to be the attribute 'Nope', which the first frame lacks: the file goes"
-        " without count_time",
-        "start.frame_time is to be the attribute 'Lamp', which is 'lamp 1' in the first frame: the file goes"
-        " without frame_time",
+        "start.count_time is to be the attribute 'Nope', which the first frame lacks: the file"
+        " lacks count_time",
+        "start.frame_time is to be the attribute 'Lamp', which is 'lamp 1' in the first frame: the file"
+        " lacks frame_time",
     ]
 
 

@@ -117,7 +117,7 @@ def dimension(*sizes: int) -> list[dict[str, int]]:
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"spoil": {"uniqueId": -5}}, "uniqueId is -5: frames count from 0"),
     ({"spoil": {"dimension": dimension(40, 31)}}, r"dimension is \[40, 31\]: 1240 elements, and the value"),
-    ({"spoil": {"dimension": dimension(2**31 - 1, 2**31 - 1, 2**31 - 1)}}, r"at most 1048576 are taken"),
+    ({"spoil": {"dimension": dimension(2**31 - 1, 2**31 - 1, 2**31 - 1)}}, "maximum is 1048576"),
     ({"spoil": {"dimension": dimension(40, -30)}}, r"dimension\[1\].size is -30"),
     ({"spoil": {"dimension": dimension(0, 30)}}, r"dimension\[0\].size is 0"),
     ({"spoil": {"dimension": []}}, "dimension is '0 entries'"),
@@ -217,13 +217,13 @@ def test_a_series_of_so_many_frames_is_complete_with_the_last() -> None:
 
 def test_settings_that_are_wrong_are_named() -> None:
     for given_settings, why in (
-        ({"start": {"pixel_size": 1}}, 'no field "pixel_size"'),
+        ({"start": {"pixel_size": 1}}, 'unknown field "pixel_size"'),
         ({"start": {"count_time": "1 s"}}, "start.count_time is '1 s'"),
         ({"start": {"count_time": {"attribut": "X"}}}, "{attribute: NAME}"),
         ({"start": {"sensor_material": {"attribute": "X", "scale": 2}}}, "the scale 2"),
         ({"name": "{scan}"}, "placeholders are"),
-        ({"frames": -1}, "frames: it must be at least 0"),
-        ({"queue_frames": 1}, "queue_frames: it must be at least 2"),
+        ({"frames": -1}, "frames: -1 .*minimum of 0"),
+        ({"queue_frames": 1}, "queue_frames: 1 .*minimum of 2"),
     ):
         with pytest.raises(UsageError, match=why):
             pva_settings("X", given_settings)

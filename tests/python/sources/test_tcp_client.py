@@ -167,7 +167,7 @@ def test_a_start_that_is_refused_is_a_refused_series(record: Callable[..., Any],
     assert recorder.process.poll() is None
     code, log = recorder.stop()
     assert code == 1, log
-    assert "s was refused" in log
+    assert "s was rejected" in log
 
 
 def test_an_error_names_the_message_at_fault(record: Callable[..., Any], tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_values_before_with_and_after_the_images(record: Record, collect: Collec
     with pytest.raises(UsageError, match="exists already and is not overwritten") as refusal:
         attach(file, [collector.journal], None, How(), dry_run=False)
     assert "--overwrite" in refusal.value.remedy
-    with pytest.raises(UsageError, match="not a file of `penstock attach` and is not replaced"):
+    with pytest.raises(UsageError, match=r" is not a file of `penstock attach`.*not replaced"):
         attach(file, [collector.journal], file, How(), dry_run=False, overwrite=True)
     before = Path(done.output).stat().st_ino
     assert attach(file, [collector.journal], None, How(), dry_run=False, overwrite=True) == done
@@ -366,7 +366,7 @@ def test_values_of_another_kind_than_the_first_are_left_out(
     assert (
         "channel motor: 2 values are left out for another type than the first: row 2, of frame 2, is" in said
     )
-    assert "(4 channels have such)" in said
+    assert "(4 channels " in said
     assert "\x1b" not in done.stdout + done.stderr
     with h5py.File(tmp_path / "s.values.h5") as file:
         rows, logs = file["entry/per_frame"], file["entry/values"]
@@ -392,7 +392,7 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"a": 1}, {"frame": "7"}, "frame is '7'"),
     ({"a": 1}, {"frame": 1, "time_ns": 1}, "either frame or time_ns"),
     ({}, {"frame": 0}, "no value"),
-    ({"": 1}, {}, "'' is no name"),
+    ({"": 1}, {}, "'' is not a channel name"),
     ({"x" * 256: 1}, {}, "more than 255 bytes"),
     ({"a\n": 1}, {}, "characters that are not allowed in a name"),
     ({"a": "x" * 4097}, {}, "a text of 4097 bytes"),
@@ -459,7 +459,7 @@ def test_rows_of_very_many_channels_and_large_values_find_room(collect: Collect)
 
 
 def test_errors_say_that_the_other_end_is_a_collector(collect: Collect, free_port: int) -> None:
-    with pytest.raises(ConnectionLostError, match=r"no collector answered for 0\.1 s"):
+    with pytest.raises(ConnectionLostError, match=r"no collector answered .*\b0\.1 s"):
         Values(f"127.0.0.1:{free_port}", connect_timeout=0.1)
     collector = collect()
     values = Values(collector.address, reconnect_timeout=0.2)

@@ -178,7 +178,7 @@ def test_channels_that_are_no_values_cost_the_others_nothing(channels: Post, tmp
         "ODD:Table": "is of the type epics:nt/NTTable:1.0; numbers, texts",
         "ODD:Structure": "is of the type site:point; numbers, texts",
         "ODD:Image": "has images: record them with `penstock record --pva`",
-        "ODD:Long": "has an array of 40000 bytes; at most 4096 are taken",
+        "ODD:Long": "has an array of 40000 bytes; the maximum is 4096",
         "ODD:Empty": "has an empty array",
         "ODD:Texts": "is of the type epics:nt/NTScalarArray:1.0; numbers, texts",
         "ODD:Text": "has a value that cannot be sent: 'ODD:Text' has a text of 5000 bytes",
