@@ -28,7 +28,7 @@ def check_start(fields: dict[str, Any]) -> None:
     """A ValueError that names the field and the value."""
     for name, value in fields.items():
         if name not in START_FIELDS:
-            raise ValueError(f'unknown field "{name}" in start; use one of {", ".join(START_FIELDS)}')
+            raise ValueError(f'unknown field "{name}"; use one of {", ".join(START_FIELDS)}')
         if name in ("user_data", "goniometer"):
             if not isinstance(value, dict):
                 raise ValueError(f"start.{name} is {value!r}; expected `name: value` lines")

@@ -125,7 +125,7 @@ def _require_free(target: Path, overwrite: bool) -> None:
         is_own = False
     if not is_own:
         raise UsageError(
-            f"{target}is not a file of `penstock attach`, and is not replaced",
+            f"{target} is not a file of `penstock attach`, and is not replaced",
             "give --output another name, or move the file away",
         )
 
