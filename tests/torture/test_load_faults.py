@@ -214,7 +214,7 @@ def test_a_limit_on_the_size_of_files_kills_nobody(name: str, tmp_path: Path) ->
         run = Load(BACK_ENDS[name].plan(tmp_path), tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert_told(run.document(), "file too large")
+    assert_told(run.document(), "maximum file size", "file too large")
     assert run.process.returncode == 1
 
 

@@ -305,7 +305,7 @@ def test_a_killed_rank_costs_its_figures_alone(long_run: Callable[..., Command])
     assert code == 1, log
     result = Run.model_validate_json(command.output.read_text(encoding="utf-8"))
     assert result.validity == "invalid"
-    assert result.document.problem == "rank 1 has told nothing; its figures are missing"
+    assert result.document.problem == "rank 1 has not reported; its metrics are missing"
     assert result.frames is not None
     assert result.frames.written > 0
     assert result.document.job is not None
@@ -320,7 +320,7 @@ def test_names_of_a_killed_rank_are_cleared_up(long_run: Callable[..., Command])
     code, log = command.end()
     assert code == 1, log
     result = Run.model_validate_json(command.output.read_text(encoding="utf-8"))
-    assert result.document.problem == "rank 1 has told nothing; its figures are missing"
+    assert result.document.problem == "rank 1 has not reported; its metrics are missing"
     assert result.validity == "invalid"
     assert list(command.target.iterdir()) == []
 

@@ -73,7 +73,7 @@ def test_files_that_cannot_be_read_are_passed_over(data: Path) -> None:
     with RepeatedReads([(gone, 100), (data / "run7" / "small", 700)], 2, 4096) as reads:
         wait_until(lambda: reads._read_bytes > 7000)
     assert reads.problem is None
-    with pytest.raises(PenstockError, match=f"nothing could be read: {gone}: No such file"):
+    with pytest.raises(PenstockError, match=f"nothing could be read: {gone}: "):
         RepeatedReads([(gone, 100)], 2, 4096).__enter__()
 
 
@@ -96,11 +96,11 @@ def test_a_large_file_is_read_by_several_threads(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--threads", "0"], "--threads 0: it must be at least 1"),
-        (["--threads"], "--threads has no value"),
-        (["--write"], "--write True: there is no such field"),
+        (["--threads", "0"], "--threads: .*minimum of 1"),
+        (["--threads"], "--threads requires a value"),
+        (["--write"], "--write: this field is unknown"),
         (["--transfer=much"], "is not a size"),
-        (["{data}/absent"], "there is no"),
+        (["{data}/absent"], "/absent does not exist"),
         (["{data}/empty"], "no non-empty file"),
     ],
 )
@@ -121,7 +121,7 @@ def test_frames_are_measured_beside_a_reader(run: RunCommand, data: Path, tmp_pa
     (run_beside,) = (each.run for each in campaign.runs if each.case == "beside")
     (check,) = (check for check in run_beside.checks if check.name == "background load active")
     assert check.outcome == "ok"
-    assert "begun 1 times" in check.actual
+    assert "started 1 times" in check.actual
     assert "B read, " in check.actual
     assert bytes_in(data) == before
     assert list(target.iterdir()) == []
@@ -184,14 +184,14 @@ def test_a_campaign_shows_what_runs_beside_do(run: RunCommand, data: Path, tmp_p
 @pytest.mark.parametrize(
     ("beside", "said"),
     [
-        ("", "which is not a workload"),
-        ("command -- true", "which is not a workload"),
-        ("network", "which is not a workload"),
+        ("", "is not a workload"),
+        ("command -- true", "is not a workload"),
+        ("network", "is not a workload"),
         ("stream --ranks 2", "cannot be repeated"),
         ("stream --backend store", "cannot be repeated"),
-        ("metadata --items 5 more", "more has no meaning there"),
-        ("stream --background none", "--background has no meaning there"),
-        ("stream --sizes 1GiB", "unknown parameter"),
+        ("metadata --items 5 more", ": more is not allowed"),
+        ("stream --background none", "`background` of the workload stream"),
+        ("stream --sizes 1GiB", "`sizes` of the workload stream"),
         ("frames --rate 5", "--frame-size and --shape"),
         ("read --threads none", "--threads none"),
         ("stream 'x", "No closing quotation"),

@@ -140,15 +140,17 @@ def test_links_that_nobody_is_to_open(folder: Path, run: Run) -> None:
             file[f"entry_{number}"] = h5py.ExternalLink(target, "/entry")
     code, report, lines = checked(run, folder / "made.h5")
     assert (code, report["frames"]) == (1, checked(run, folder / "s.h5")[1]["frames"])
-    why = {line.split(": ")[1]: line.rpartition(" is ")[2] for line in lines}
-    assert why.pop("/entry_7").endswith("File name too long")
-    assert why == {
+    why = {line.split(": ")[1]: line for line in lines}
+    ends = {
         "/entry_1": "not a regular file",
         "/entry_2": "an absolute path, which is not followed",
         "/entry_3": "an absolute path, which is not followed",
         "/entry_5": "does not exist",
         "/entry_6": "not a regular file",
+        "/entry_7": "too long",
     }
+    assert why.keys() == ends.keys()
+    assert all(why[entry].endswith(f" {end}") for entry, end in ends.items()), why
     assert run("info", str(folder / "made.h5")).returncode == 0
     assert run("check", str(folder / "pipe.h5")).returncode == 2
     with h5py.File(folder / "foreign.h5", "w") as file:

@@ -303,7 +303,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str, str]] = {
     ),
     "scan": (lambda path: replaced(path, shape=(2, 3, 48, 80), dtype="uint16"), "4 dimensions", "--copy"),
     "interleaved": (interleaved, "several ranks", "--copy"),
-    "unfinished": (without("/entry/end_time"), "not finished", "recover"),
+    "unfinished": (without("/entry/end_time"), "/entry/end_time", "recover"),
     "pixels": (without(f"{DETECTOR}/y_pixel_size"), "no /entry/instrument/detector/y_pixel_size", "h5py"),
     "frames": (without("/entry/data", DETECTOR), "no frames", "info"),
     "definition": (without("/entry/definition"), "definition NXmx", "Penstock recorded"),
@@ -423,7 +423,7 @@ def test_a_series_that_is_being_recorded_is_refused_until_its_end(
             series.send(frame)
             series.wait_acknowledged(30)
             with pytest.raises(
-                PenstockError, match=r"is not finished|was never closed|still open"
+                PenstockError, match=r"/entry/end_time is missing|was never closed|still open"
             ) as refused:
                 plan_export(path, "xds", **options)
             assert "wait" in refused.value.remedy

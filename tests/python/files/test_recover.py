@@ -47,7 +47,7 @@ def test_a_killed_recorders_file_is_completed(left: Path, run: Run) -> None:
 
     done = run("recover", str(left))
     assert done.returncode == 0, done.stderr
-    assert "frames are there" in done.stdout
+    assert " of 100000 frames are complete" in done.stdout
     after = json.loads(run("check", str(left), "--against", "recorded", "--json").stdout)
     assert not [finding for finding in after["findings"] if finding["level"] == "error"], after
     assert after["different_frames"] == 0
