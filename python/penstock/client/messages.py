@@ -72,7 +72,8 @@ def user_data_of(
     for part in element:
         if isinstance(part, bool) or not isinstance(part, int) or part < 0:
             raise FrameError(
-                f"element {element!r}: {part!r} is not an integer of at least 0; expected rows, columns and number"
+                f"element {element!r}: {part!r} is not an integer of at least 0;"
+                " expected rows, columns and number"
             )
     if not 0 <= number < rows * columns:
         raise FrameError(
