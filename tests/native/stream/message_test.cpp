@@ -541,7 +541,7 @@ TEST(Message, AnImageWithoutPixelsSaysWhy) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), Errc::malformed);
   EXPECT_EQ(
-      refused.error().message().rfind("image: frame 5 of series \"s\" was damaged when it was sent: uniqueId 6", 0),
+      refused.error().message().rfind("image: frame 5 of series \"s\" was corrupt when it was sent: uniqueId 6", 0),
       0u);
   EXPECT_LT(refused.error().message().size(), 700u);
   image["damaged"] = 6;

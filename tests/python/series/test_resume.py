@@ -52,6 +52,17 @@ class Recorders:
         os.kill(native_recorder(process.pid), signal.SIGKILL)
         process.wait(timeout=60)  # not until its pipes close: a helper that it leaves behind has them open
 
+    def kill_command(self) -> None:
+        """`penstock record` itself, as somebody does who looks for it by its name."""
+        process = self.current.process
+        recorder = Path(f"/proc/{native_recorder(process.pid)}")
+        process.kill()
+        process.wait(timeout=60)
+        deadline = time.monotonic() + 30
+        while recorder.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not recorder.exists(), "it does not outlive its command"
+
 
 @contextlib.contextmanager
 def simulator(address: str, *options: str) -> Iterator["subprocess.Popen[str]"]:
@@ -89,21 +100,34 @@ def is_whole(run: Run, file: Path, frames: int) -> None:
         assert (states.attrs["received"], states.attrs["missing"]) == (frames, 0)
 
 
-@pytest.mark.parametrize("durability", ["none", "interval"])
+@pytest.mark.parametrize(
+    ("kill", "options"),
+    [
+        (Recorders.kill, ("--durability", "none")),
+        (Recorders.kill, ("--durability", "interval")),
+        (Recorders.kill_command, ()),
+        (Recorders.kill_command, ("--ranks", "2")),
+    ],
+)
 def test_killed_twice_at_random_moments_nothing_is_lost(
-    record: Record, run: Run, tmp_path: Path, free_port: int, durability: str
+    record: Record,
+    run: Run,
+    tmp_path: Path,
+    free_port: int,
+    kill: Callable[[Recorders], None],
+    options: tuple[str, ...],
 ) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")  # the moments of the kills
     choice = random.Random(seed)
     frames = 2400
-    recorders = Recorders(record, tmp_path, free_port, "--durability", durability)
-    options = ("--frames", str(frames), "--rate", "1200", "--series-name", "on")
-    with simulator(f"127.0.0.1:{free_port}", *options) as detector:
+    recorders = Recorders(record, tmp_path, free_port, *options)
+    series = ("--frames", str(frames), "--rate", "1200", "--series-name", "on")
+    with simulator(f"127.0.0.1:{free_port}", *series) as detector:
         recorders.current.until(SeriesStart)
         for after_s in (choice.uniform(0.2, 0.9), choice.uniform(0.0, 0.5)):
             time.sleep(after_s)
-            recorders.kill()
+            kill(recorders)
             recorders.start()
         started = recorders.current.until(SeriesStart)
         assert isinstance(started, SeriesStart)
