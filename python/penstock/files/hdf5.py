@@ -130,6 +130,8 @@ def plain(value: Any) -> Any:
     """h5py's value as str, int, float, bool or a list of them."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
+    if isinstance(value, str):  # h5py keeps bytes of a text that are not UTF-8 as lone surrogates
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     if isinstance(value, numpy.ndarray):
         listed = [plain(element) for element in value.ravel().tolist()]
         return listed[0] if value.ndim == 0 else listed
@@ -357,10 +359,15 @@ def file_behind(path: Path, name: str) -> tuple[Path | None, str]:
     return None, why
 
 
+def names_of(group: h5py.Group) -> list[str]:
+    """The names of its links in order, without those that are not UTF-8, which h5py gives as bytes."""
+    return sorted(name for name in group if isinstance(name, str))
+
+
 def children_of_class(group: h5py.Group, nx_class: str) -> list[tuple[str, h5py.Group]]:
     """The direct child groups with that NX_class, in the order of their names."""
     found = []
-    for name in sorted(group):
+    for name in names_of(group):
         child = item_at(group, name)
         if isinstance(child, h5py.Group) and attribute_of(child, "NX_class") == nx_class:
             found.append((name, child))

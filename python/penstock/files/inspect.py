@@ -15,6 +15,7 @@ from penstock.files.hdf5 import (
     attribute_of,
     filters_of,
     item_at,
+    names_of,
     open_for_reading,
     raw_bytes_stored,
     stored_frames,
@@ -151,7 +152,7 @@ def joined_entries(file: h5py.File) -> list[str]:
 
 def linked_files(group: h5py.Group) -> list[str]:
     """The links of a group, each with its file."""
-    names = sorted(group, key=lambda name: (len(name), name))
+    names = sorted(names_of(group), key=len)
     links = [(name, group.get(name, getlink=True)) for name in names]
     return [f"{name}: {link.filename}" for name, link in links if isinstance(link, h5py.ExternalLink)]
 

@@ -13,6 +13,7 @@ from penstock.files.hdf5 import (
     children_of_class,
     item_at,
     lies_elsewhere,
+    names_of,
     open_for_reading,
     value_of,
 )
@@ -23,10 +24,11 @@ from penstock.model.errors import PenstockError
 from penstock.model.findings import Finding, Level
 from penstock.model.layout.nodes import DEFAULT
 from penstock.model.layout.own_tree import KEPT_METADATA
+from penstock.model.text import how_to_complete
 
 _REMEDY_SOURCE = "let the source send it in its start message, or add it to the file with h5py"
 _REMEDY_PIXELS = "let the source send pixel_size_x and pixel_size_y in its start message"
-_REMEDY_UNFINISHED = "it is being recorded, or its recorder died: then `penstock recover` completes it"
+_REMEDY_UNFINISHED = f"wait until the series ends; if its recorder was killed: {how_to_complete()}"
 _REMEDY_WRITER = "if the writer is done with this file, record again or repair it with h5py"
 _REMEDY_DEFAULT = "viewers do not know what to show first: set it with h5py (a copied entry lacks it)"
 _ENTRY_FIELDS = ("definition", "start_time", "end_time_estimated")
@@ -61,7 +63,7 @@ def _of_structure(file: h5py.File, entries: Sequence[tuple[str, Any]]) -> list[F
 def _links_to_frames(entry: h5py.Group) -> Iterator[Finding]:
     """Frames in other files, as in an export and in a detector's own master, are there."""
     for name, group in children_of_class(entry, "NXdata"):
-        links = [(each, group.get(each, getlink=True)) for each in sorted(group)]
+        links = [(each, group.get(each, getlink=True)) for each in names_of(group)]
         outside = [(each, link) for each, link in links if isinstance(link, h5py.ExternalLink)]
         broken = [link for each, link in outside if not isinstance(item_at(group, each), h5py.Dataset)]
         if broken:

@@ -12,6 +12,7 @@ import pytest
 from penstock.files.aside import reading_here
 from penstock.files.hdf5 import open_for_reading
 from penstock.files.inspect import inspect_file
+from penstock.files.structure import check_structure
 from penstock.files.timing import chunk_bytes, rate_curve, stage_percentiles
 from penstock.model.errors import PenstockError, UsageError
 
@@ -216,3 +217,21 @@ def test_a_flipped_bit_in_an_unfinished_file_does_not_hang(tmp_path: Path) -> No
             inspect_file(damaged)
         except PenstockError as error:
             assert "reported nothing" not in error.message
+
+
+def test_text_and_names_that_are_not_utf_8_are_shown(tmp_path: Path) -> None:
+    """As a flipped bit leaves them."""
+    path = tmp_path / "odd.h5"
+    with h5py.File(path, "w") as file:
+        entry = file.create_group("entry")
+        entry.attrs["NX_class"] = "NXentry"
+        user = h5py.h5g.create(entry.id, b"user")
+        h5py.h5g.create(entry.id, b"na\xf4me")
+        text = h5py.h5t.C_S1.copy()
+        text.set_size(8)
+        text.set_cset(h5py.h5t.CSET_UTF8)
+        attribute = h5py.h5a.create(user, b"NX_class", text, h5py.h5s.create(h5py.h5s.SCALAR))
+        attribute.write(numpy.array(b"NX\xf4ser", dtype="S8"), mtype=text)
+    info = inspect_file(path)
+    assert "NX\ufffdser" in info.model_dump_json()
+    assert check_structure(path), "and its structure is examined"
