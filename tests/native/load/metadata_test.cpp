@@ -409,7 +409,9 @@ TEST_F(Metadata, TooManyOpenFilesAreNamedAndTheDocumentComes) {
   const auto measured = watched(plan({{"threads", 1}, {"depth", 0}}));
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   ASSERT_TRUE(measured);
-  EXPECT_NE(measured->problem.find("create m-000000000/f000-000000002: this process has too many open files (ulimit -n)"), std::string::npos)
+  EXPECT_NE(
+      measured->problem.find("create m-000000000/f000-000000002: this process has too many open files (ulimit -n)"),
+      std::string::npos)
       << measured->problem;
   EXPECT_EQ(measured->fields["metadata"]["phases"].back()["operations"], 2);
 }

@@ -224,7 +224,8 @@ TEST_F(StoreOfRanks, ARankThatFindsAnotherFileDoesNotWriteToIt) {
   const auto problem = outcomes[0]->document["problem"].dump();
   // The lead finds at the end that its own file is elsewhere, unless somebody's error came first.
   const auto tells = [&](const char* words) { return problem.find(words) != std::string::npos; };
-  EXPECT_TRUE(tells("load-000000000.bin is not the file that was created") || tells("removed or replaced during")) << problem;
+  EXPECT_TRUE(tells("load-000000000.bin is not the file that was created") || tells("removed or replaced during"))
+      << problem;
   EXPECT_FALSE(outcomes[0]->left_behind) << "the lead does not wait for who does not come";
   std::ifstream file(folder_ / "load-000000000.bin", std::ios::binary);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "somebody's own");

@@ -75,8 +75,7 @@ TEST(Config, ASourceMayBeOfAnElementOfTheDetector) {
   EXPECT_TRUE(config.for_rank(0, 1).ok());
   const auto ranks = config.for_rank(0, 2);
   ASSERT_FALSE(ranks.ok());
-  EXPECT_NE(ranks.error().message().find("tcp://a:1 has an element, but the recorder has 2 ranks"),
-            std::string::npos);
+  EXPECT_NE(ranks.error().message().find("tcp://a:1 has an element, but the recorder has 2 ranks"), std::string::npos);
 }
 
 TEST(Config, ElementsMayStandApart) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "../support/last_event.hpp"
 #include "base/time/clock.hpp"
 #include "recorder/service/recorder.hpp"
 #include "recorder_fixture.hpp"
@@ -84,14 +85,7 @@ class FilterTest : public RecorderFixture {
     return series_end();
   }
 
-  json series_end() const {
-    std::rewind(out_);
-    json end;
-    char line[1 << 16];
-    while (std::fgets(line, sizeof line, out_) != nullptr)
-      if (auto parsed = json::parse(line); parsed["event"] == "series_end") end = parsed;
-    return end;
-  }
+  json series_end() const { return last_event(out_, "series_end"); }
 };
 
 /// The parameters that the dataset declares for the test's filter.

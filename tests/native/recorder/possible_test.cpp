@@ -68,7 +68,8 @@ TEST(Possible, WhatCannotBeIsNamedAndSetAside) {
     each.spoil(series);
     const auto remarks = set_aside_impossible(series);
     ASSERT_EQ(remarks.size(), 1u) << each.field;
-    EXPECT_TRUE(remarks[0].message().starts_with(each.field + " is " + each.value + ", expected ")) << remarks[0].message();
+    EXPECT_TRUE(remarks[0].message().starts_with(each.field + " is " + each.value + ", expected "))
+        << remarks[0].message();
     EXPECT_EQ(series.unknown.count(each.field + "_as_sent"), 1u) << each.field;
     EXPECT_TRUE(set_aside_impossible(series).empty()) << each.field << " is away";
     // Between ranks the series travels as a message.

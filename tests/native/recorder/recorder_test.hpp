@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "../support/last_event.hpp"
 #include "base/time/clock.hpp"
 #include "recorder_fixture.hpp"
 
@@ -65,17 +66,7 @@ class RecorderTest : public RecorderFixture {
     recorder.stop();
   }
 
-  json event(const std::string& name) const {
-    // Beside the stream's own position, at which the recorder may be writing.
-    std::string text;
-    char part[1 << 16];
-    for (ssize_t got = 0; (got = ::pread(fileno(out_), part, sizeof part, static_cast<off_t>(text.size()))) > 0;)
-      text.append(part, static_cast<std::size_t>(got));
-    json found;
-    for (std::size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
-      if (auto parsed = json::parse(text.substr(at, end - at)); parsed["event"] == name) found = parsed;
-    return found;
-  }
+  json event(const std::string& name) const { return last_event(out_, name); }
 
   template <typename T>
   std::vector<T> read(const std::string& file, const char* path, hid_t type) const {

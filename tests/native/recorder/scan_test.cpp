@@ -66,7 +66,8 @@ TEST(Scan, AGivenPlaceIsANumberOrAnIndexForEachAxis) {
   const auto named = [&](const MetaValue& value) {
     return scan.place_of(frame(8, {{"position", value}})).error().message();
   };
-  EXPECT_TRUE(named(std::int64_t{-3}).starts_with("image 8: \"position\" is -3, which is not a point of the scan")) << named(-3l);
+  EXPECT_TRUE(named(std::int64_t{-3}).starts_with("image 8: \"position\" is -3, which is not a point of the scan"))
+      << named(-3l);
   EXPECT_TRUE(named(2.5).starts_with("image 8: \"position\" is 2.5,"));
   EXPECT_TRUE(named(std::string("[4, 0]")).starts_with("image 8: \"position\" is \"[4, 0]\","));
   EXPECT_EQ(*scan.place_of(frame(0, {{"position", std::uint64_t{19}}})), 19u);

@@ -254,8 +254,7 @@ TEST_F(Sources, AFileWithAnotherNameIsLoggedWithItsReason) {
   std::string text;
   for (const auto& line : log->last_formatted()) text += line;
   EXPECT_NE(text.find("s1-2.h5: "), std::string::npos) << text;
-  EXPECT_NE(text.find("s1.h5 is a symbolic link, which Penstock does not follow"), std::string::npos)
-      << text;
+  EXPECT_NE(text.find("s1.h5 is a symbolic link, which Penstock does not follow"), std::string::npos) << text;
   EXPECT_EQ(pixels("s1-2.h5")[0], 1u);
 }
 

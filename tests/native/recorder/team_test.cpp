@@ -12,6 +12,7 @@
 #include <random>
 
 #include "../support/fault_env.hpp"
+#include "../support/last_event.hpp"
 #include "../support/thread_job.hpp"
 #include "base/time/clock.hpp"
 #include "recorder/service/recorder.hpp"
@@ -124,14 +125,7 @@ class TeamTest : public ::testing::Test {
     return frame;
   }
 
-  json event(const std::string& name) const {
-    json found;
-    char line[1 << 16];
-    std::rewind(ranks_[0]->out);
-    while (std::fgets(line, sizeof line, ranks_[0]->out) != nullptr)
-      if (auto read = json::parse(line); read["event"] == name) found = read;
-    return found;
-  }
+  json event(const std::string& name) const { return last_event(ranks_[0]->out, name); }
 
   bool closes_by_itself() const {
     for (int i = 0; i < 1200; ++i) {
