@@ -2,12 +2,12 @@
 /// command lines, which takes a compiler long, is compiled once.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <sys/types.h>
-
 #include <optional>
 #include <string>
 #include <string_view>

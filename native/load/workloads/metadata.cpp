@@ -316,7 +316,9 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
     auto waited = Json::array();
     // A thread that hangs writes its own when it comes back.
     for (const auto& worker : workers_) waited.push_back(behind > 0 ? -1 : worker->waited_for_processor_ns);
-    if (problem_.empty() && behind > 0) problem_ = fmt::format("{} stalled in the storage", behind == 1 ? "1 thread is" : fmt::format("{} threads are", behind));
+    if (problem_.empty() && behind > 0)
+      problem_ =
+          fmt::format("{} stalled in the storage", behind == 1 ? "1 thread is" : fmt::format("{} threads are", behind));
     Json fields = {
         {"metadata", {{"phases", std::move(phases)}, {"times", std::move(times)}, {"waited_ns", std::move(waited)}}}};
     return {std::move(fields), problem_, behind > 0};

@@ -169,7 +169,9 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
       std::lock_guard lock(worker->mutex);
       if (!worker->problem.empty()) return worker->problem;
     }
-    return behind > 0 ? fmt::format("{} stalled in the storage", behind == 1 ? "1 thread is" : fmt::format("{} threads are", behind)) : "";
+    return behind > 0 ? fmt::format("{} stalled in the storage",
+                                    behind == 1 ? "1 thread is" : fmt::format("{} threads are", behind))
+                      : "";
   }
 
   Json to_json() {

@@ -16,10 +16,11 @@ void decode_maps(Series& series, std::uint64_t budget_bytes, std::uint64_t used_
     const auto size = is_plain ? Result<std::uint64_t>(array.data.size()) : array.spec.bytes(budget_bytes);
     if (!size.ok() || *size > left) {
       const auto needed = size.ok() ? fmt::format("{} bytes", *size) : size.error().message();
-      note(make_error(Errc::too_large,
-                      "series \"{}\": {} of channel \"{}\" is left out: {}; {} of the {} bytes of tables_bytes remain; increase "
-                      "tables_bytes",
-                      series.unique_id, field, array.channel, needed, left, budget_bytes));
+      note(make_error(
+          Errc::too_large,
+          "series \"{}\": {} of channel \"{}\" is left out: {}; {} of the {} bytes of tables_bytes remain; increase "
+          "tables_bytes",
+          series.unique_id, field, array.channel, needed, left, budget_bytes));
       return false;
     }
     left -= *size;
