@@ -17,6 +17,7 @@ from penstock.files.links import JOINED
 from penstock.files.naming import give_name
 from penstock.files.values.attach import is_attached
 from penstock.model.errors import PenstockError, UsageError
+from penstock.model.text import how_to_complete
 
 _ENTRIES_MAX = 65536
 
@@ -108,7 +109,7 @@ def _entry_of(path: Path) -> str:
         if all(value_of(file, place) is None for place in (f"{entries[0]}/end_time", end_time_place(file))):
             raise UsageError(
                 f"{path} is not complete: its series has not ended",
-                "wait until it ends, or complete it with `penstock recover`",
+                f"wait until it ends; if its recorder was killed: {how_to_complete(str(path))}",
             )
         return f"/{entries[0]}"
 

@@ -1,5 +1,7 @@
 """Text for people. That from outside moves no terminal's cursor, and fills no screen."""
 
+import shlex
+
 _LENGTH_MAX = 500
 _INSTEAD = "\N{REPLACEMENT CHARACTER}"
 
@@ -7,6 +9,17 @@ _INSTEAD = "\N{REPLACEMENT CHARACTER}"
 def harmless(text: str) -> str:
     """Characters that cannot be printed are replaced; lines and tabs stay."""
     return "".join(letter if letter.isprintable() or letter in "\n\t" else _INSTEAD for letter in text)
+
+
+def how_to_complete(file: str = "FILE") -> str:
+    """Returns the remedy for a file that a recorder did not close.
+
+    A recovery completes the file, so the series cannot resume in it.
+    """
+    return (
+        "if the sender still runs, restart the recorder with --resume; otherwise:"
+        f" penstock recover {shlex.quote(file)}"
+    )
 
 
 def counted(count: int, what: str) -> str:

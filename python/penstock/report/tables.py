@@ -14,7 +14,7 @@ from penstock.model.events import CheckReport, RecoverReport
 from penstock.model.filters import FoundFilter
 from penstock.model.findings import NOT_HDF5, Finding, is_clean, lacks_checksums
 from penstock.model.plans import DetectorPlan, FilesTarget, FilterPlan, RecorderPlan, TcpSourcePlan, TcpTarget
-from penstock.model.text import counted, missing_words
+from penstock.model.text import counted, how_to_complete, missing_words
 from penstock.model.units import format_size, human_bytes, human_hz, human_number, human_rate, human_seconds
 
 if TYPE_CHECKING:  # it loads HDF5
@@ -135,7 +135,7 @@ def info_page(info: "FileInfo") -> RenderableType:
         rows |= _data_rows(info.data, info.frames_announced)
     if info.recoverable is not None:
         frames = max(info.frames_announced or 0, info.data.shape[0] if info.data else 0, info.recoverable)
-        rows["unfinished"] = f"{_recoverable(info.recoverable, frames)}: run `penstock recover {info.file}`"
+        rows["unfinished"] = _recoverable(info.recoverable, frames)
     for number, entry in enumerate(info.entries):
         rows["entries" if number == 0 else " " * number] = entry
     if info.members is not None:
@@ -156,7 +156,12 @@ def info_page(info: "FileInfo") -> RenderableType:
         )
     for number, text in enumerate(info.missing):
         rows["not there" if number == 0 else " " * number] = text
-    return Group(fact_table(rows), Text(""), Text("\n".join(info.tree)))
+    parts: list[RenderableType] = [fact_table(rows)]
+    if info.recoverable is not None:
+        # One line, for copying.
+        remedy = f"what to do: {how_to_complete(info.file)}"
+        parts.append(Text(remedy, no_wrap=True, overflow="ignore"))
+    return Group(*parts, Text(""), Text("\n".join(info.tree)))
 
 
 def _data_rows(data: "FrameData", announced: int | None) -> dict[str, str]:

@@ -42,7 +42,7 @@ def test_a_killed_recorders_file_is_completed(left: Path, run: Run) -> None:
     for command in ("check", "info"):
         said = run(command, str(left)).stdout
         assert advice in said, said
-        assert "run `penstock recover" in said
+        assert f"with --resume; otherwise: penstock recover {left}" in said
     assert json.loads(run("info", str(left), "--json").stdout)["data"]["stored_bytes"] > 0
 
     done = run("recover", str(left))

@@ -12,7 +12,7 @@ from penstock.model import panels
 from penstock.model.errors import ExitCode, UsageError
 from penstock.model.events import CheckReport
 from penstock.model.findings import lacks_checksums
-from penstock.model.text import counted
+from penstock.model.text import counted, how_to_complete
 from penstock.programs.check import check, check_plan
 from penstock.report.progress import show
 from penstock.report.tables import conclusion, findings_text, report_line
@@ -93,7 +93,7 @@ def check_command(
         out().print(report_line(report), markup=False, soft_wrap=True)
         out().print(conclusion(report))
         if report.recoverable is not None:
-            out().print(f"run `penstock recover {file}`", markup=False, soft_wrap=True)
+            out().print(f"what to do: {how_to_complete(str(file))}", markup=False, soft_wrap=True)
     if not report.complete:
         raise typer.Exit(int(ExitCode.of_signal(report.stopped_by or "SIGINT")))
     if report.ok and lacks_checksums(report.findings) and not report.compared_frames:

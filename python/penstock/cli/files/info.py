@@ -24,4 +24,4 @@ def info_command(
     if json:
         print_json(info)
     else:
-        out().print(info_page(info))
+        out().print(info_page(info), crop=False)

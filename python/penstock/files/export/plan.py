@@ -31,6 +31,7 @@ from penstock.files.inspect import PLACES, end_time_place, main_dataset
 from penstock.files.members import is_member, members_of
 from penstock.files.timing import LEDGER
 from penstock.model.errors import PenstockError, UsageError
+from penstock.model.text import how_to_complete
 
 Reader = Literal["xds", "eiger"]
 _NEEDS_SIZE: dict[Reader, str] = {
@@ -45,7 +46,7 @@ _TYPES = ("uint8", "uint16", "uint32", "int8", "int16", "int32")
 _PARTS_MAX = 999_999  # names have six digits
 _INDEXED_BY_NEGGIA = 4  # chunks of a dataset that may grow, by neggia 1.2.0
 _COPY = "use --copy, which writes the frames as these readers require"
-_WAIT = "wait for the end of the series; if its recorder was killed, `penstock recover` completes it"
+_WAIT = f"wait until the series ends; if its recorder was killed: {how_to_complete()}"
 _MASTER = "_master.h5"
 
 

@@ -28,7 +28,7 @@ from penstock.files.values.journal import JournalState
 from penstock.files.values.many_objects import add_dataset, add_group
 from penstock.files.values.spool import Channel, Spool
 from penstock.model.errors import PenstockError, UsageError
-from penstock.model.text import one_short_line
+from penstock.model.text import how_to_complete, one_short_line
 from penstock.model.values import INVALID, SEVERITY
 
 TIMING = "/entry/penstock/timing"
@@ -154,7 +154,7 @@ def recorded_series(path: Path, how: How) -> Recorded:
         if value_of(file, end_time_place(file)) is None:
             raise UsageError(
                 f"{path} is not complete: its series has not ended",
-                "wait until it ends, or complete it with `penstock recover`",
+                f"wait until it ends; if its recorder was killed: {how_to_complete(str(path))}",
             )
         name = value_of(file, "/entry/penstock/series_unique_id")
         times, what = _frame_times(file, path, int(states.shape[0]), how)
