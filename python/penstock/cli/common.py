@@ -82,11 +82,16 @@ def warn(text: str) -> None:
 
 def fail(error: PenstockError, code: ExitCode | None = None) -> NoReturn:
     """Prints the error and exits with its code, or with `code`."""
+    show_error(error)
+    raise typer.Exit(int(error.code if code is None else code))
+
+
+def show_error(error: PenstockError) -> None:
+    """Prints the error and its remedy."""
     console = err()
     console.print(f"[bold red]error:[/] {escape(harmless(error.message))}", soft_wrap=True)
     if error.remedy:
         console.print(f"[bold]what to do:[/] {escape(harmless(error.remedy))}", soft_wrap=True)
-    raise typer.Exit(int(error.code if code is None else code))
 
 
 def print_json(value: BaseModel | dict[str, Any] | list[Any]) -> None:

@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from penstock.cli.words import EXIT_CODES, examples
+from penstock.cli.wrong_values import in_our_words
 from penstock.model import panels
 
 _UNLIMITED = 1 << 16
@@ -47,6 +48,12 @@ class GroupedCommand(TyperCommand):
         for title in sorted(sections, key=order.index):
             with formatter.section(title):
                 formatter.write_dl(sections[title])
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            raise in_our_words(error) from error
 
 
 def _panel(parameter: Any) -> str:

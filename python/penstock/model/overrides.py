@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from penstock.model.cli_option import cli_fields, nested
 from penstock.model.configuration import Configuration, PvaSource, TcpSource, ZmqSource
 from penstock.model.errors import UsageError
-from penstock.model.problems import words_of
+from penstock.model.problems import location_of, words_of
 from penstock.model.pva import PvaSettings
 from penstock.model.yaml_file import read_yaml
 
@@ -94,7 +94,7 @@ def pva_settings(channel: str, given: dict[str, Any]) -> PvaSettings:
 
 
 def _option(problem: Any) -> str:
-    location = [part for part in problem["loc"] if part not in ("tcp", "zmq", "pva")]
+    location = location_of(problem)
     if location[:1] == ["sources"]:
         if "pva" in problem["loc"]:
             return f"--pva, {location[-1]}: "

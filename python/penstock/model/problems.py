@@ -9,6 +9,8 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 
+from penstock.model.units import human_size
+
 _VALUE_ERROR = "Value error, "
 _VALUE_LENGTH_MAX = 60
 _TEMPLATES = {
@@ -45,6 +47,11 @@ _TEMPLATES |= {kind: f"{{value}} is not {what}" for what, kinds in _EXPECTED.ite
 _PATTERNS = {
     "^[a-z][a-z0-9_]*$": "{value} must consist of lower-case letters, digits and _, and start with a letter"
 }
+_NUMBERS = (*_EXPECTED["a number"], *_EXPECTED["a whole number"])
+_OF_LIMITS = ("{value} must be", "{value} is below", "{value} exceeds")
+_NOT_ONE_OF = re.compile(r"'(?P<value>.*)' is not one of (?P<expected>.*?)\.?", re.DOTALL)
+_KINDS = ("tcp", "zmq", "pva")
+_TYPE = re.compile(r"str|int|float|bool|(list|dict|tuple|union|function-[a-z]+)\[.*")
 _PLACE_IN_JSON = re.compile(r"line (?P<line>[0-9]+) column (?P<column>[0-9]+)")
 _CHOICE = re.compile(r"'([^']*)'")
 _SYSTEM = {
@@ -100,13 +107,36 @@ def words_of(problem: Any, value: str | None = None) -> str:
         return message.removeprefix(_VALUE_ERROR) if message.startswith(_VALUE_ERROR) else "it is not valid"
     shown = value or (_shown(problem["input"]) if "input" in problem else "it")
     words = {name: _plain(each) for name, each in context.items()}
+    if str(place_of(problem)).removesuffix("_max").endswith("_bytes"):
+        words = {name: _as_size(each) for name, each in words.items()}
+        shown = value or str(_as_size(problem.get("input"), shown))
     words["tag"] = str(words.get("tag", "")).strip("'")
     return template.format(**words, value=shown) + _suggestion(problem, context)
 
 
+def words_of_option(problem: Any, number: str = "") -> str:
+    """Returns what is wrong with an option's text: '"30d" is not a number of days'.
+
+    `number` is what a number stands for: "number of days".
+    """
+    text = problem["input"]
+    if number and problem["type"] in _NUMBERS:
+        return f"{_shown(text)} is not a {number}"
+    is_number = isinstance(text, str) and _TEMPLATES.get(problem["type"], "").startswith(_OF_LIMITS)
+    words = words_of(problem, text if is_number else None)
+    choice = _NOT_ONE_OF.fullmatch(words)
+    if choice is None:
+        return words
+    suggestion = did_you_mean(choice["value"], _CHOICE.findall(choice["expected"]))
+    return f"{_shown(choice['value'])} is not allowed; expected {choice['expected']}{suggestion}"
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Returns '; did you mean "frames"?', or "" if no known name is similar."""
-    near = get_close_matches(name.lower(), list(known), n=1, cutoff=0.6)
+    names = list(known)
+    wanted = name.lower()
+    longer = [each for each in names if wanted and each.startswith(f"{wanted}_")]
+    near = longer if len(longer) == 1 else get_close_matches(wanted, names, n=1, cutoff=0.6)
     return f'; did you mean "{near[0]}"?' if near else ""
 
 
@@ -132,6 +162,17 @@ def reason_of(error: Exception) -> str:
 def place_of(problem: Any) -> str:
     """Returns the path of a field, such as "steps.3.run"; "" for the whole document."""
     return ".".join(str(part) for part in problem["loc"])
+
+
+def location_of(problem: Any) -> list[Any]:
+    """Returns the path of a field as users write it, without the names of alternative types."""
+    return [part for part in problem["loc"] if part not in _KINDS and not _TYPE.fullmatch(str(part))]
+
+
+def _as_size(value: Any, otherwise: Any = None) -> Any:
+    """Returns 67108864 as "64 MiB"; what is not a size stays."""
+    is_size = isinstance(value, int) and not isinstance(value, bool)
+    return human_size(value) if is_size else value if otherwise is None else otherwise
 
 
 def _suggestion(problem: Any, context: Any) -> str:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from yaml.reader import ReaderError
 
 from penstock.model.errors import UsageError
-from penstock.model.problems import reason_of, unknown_field, words_of
+from penstock.model.problems import location_of, reason_of, unknown_field, words_of
 
 Model = TypeVar("Model", bound=BaseModel)
 _FILE_BYTES_MAX = 1 << 20
@@ -126,7 +126,7 @@ def describe_problem(
     problem: Any, name: str, tree: yaml.Node | None, model: type[BaseModel] | None = None
 ) -> str:
     """Returns one problem that pydantic found, as "file:line: field: what is wrong with the value"."""
-    location = [part for part in problem["loc"] if part not in ("tcp", "zmq", "pva")]
+    location = location_of(problem)
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
     line = _line_of(tree, location)
     where = f"{name}:{line}" if line else name

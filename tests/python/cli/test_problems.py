@@ -2,23 +2,28 @@
 
 import json
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 from campaign_documents import made_up_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from typer.testing import CliRunner
 
 from penstock.bench.campaign.campaigns import plan_campaign
 from penstock.bench.run.run import Access, frames_request, stream_workload
 from penstock.bench.run.workloads import parameters_of
+from penstock.cli import application
 from penstock.files.documents import parse_document
 from penstock.model.bench.campaign_files import CampaignFile
 from penstock.model.bench.campaigns import Target
-from penstock.model.errors import UsageError
+from penstock.model.configuration import Configuration
+from penstock.model.errors import ExitCode, UsageError
 from penstock.model.problems import place_of, words_of
 from penstock.model.yaml_file import parse_yaml
 
@@ -217,3 +222,59 @@ def test_no_other_place_shows_pydantics_words() -> None:
         path.name for path in package.rglob("*.py") if re.search(r'\[["\']msg["\']\]', path.read_text())
     ]
     assert taking == ["problems.py"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["plan", "eiger2-16m", "--retention", "30d"], '--retention: "30d" is not a number of days'),
+        (["bench", "frames", "/", "--rate", "100Hz"], '--rate: "100Hz" is not a rate in Hz'),
+        (["verdict", "pilatus-6m", "/", "--soak", "10m"], '--soak: "10m" is not a number of seconds'),
+        (["verdict", "pilatus-6m", "/", "--seconds", "x"], '--seconds: "x" is not a number of seconds'),
+        (["check", "x.h5", "--threads", "0"], "--threads: 0 is below the minimum of 1"),
+        (["record", "--threads", "two"], '--threads: "two" is not a whole number'),
+        (["plan", "--encoding", "bslz"], "--encoding: \"bslz\" is not allowed; expected 'none'"),
+    ],
+)
+def test_options_that_typer_reads_are_refused_in_our_words(arguments: list[str], words: str) -> None:
+    shown = CliRunner().invoke(application, arguments)
+    assert shown.exit_code == ExitCode.USAGE
+    assert words in shown.output
+    assert "--help` lists" in shown.output
+    assert not OF_PYDANTIC.search(re.sub(r'"[^"]*"', "", shown.output)), shown.output
+
+
+def test_every_number_of_every_command_is_refused_in_our_words() -> None:
+    """No command reports the wording of pydantic for a number."""
+    for names, command in commands_below(typer.main.get_command(application), ()):
+        for option in command.params:
+            described = getattr(option, "type_descriptor", None)
+            if described is None or described.annotation not in (int, float) or option.opts[0][:2] != "--":
+                continue
+            shown = CliRunner().invoke(application, [*names, option.opts[0], "x1", *["/"] * 3])
+            assert f'{option.opts[0]}: "x1" is not a ' in shown.output, shown.output
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("pool: 1 GiB", 'did you mean "pool_bytes"?'),
+        ("pool_bytes: 1 KiB", "pool_bytes: 1 KiB is below the minimum of 64 MiB"),
+        ("frame_bytes_max: 8 GiB", "frame_bytes_max: 8 GiB exceeds the maximum of 4.29 GB"),
+        ("codec: {filter: []}", "codec.filter: [] is not text"),
+        ("codec: {parameters: x}", 'codec.parameters: "x" is not a list'),
+    ],
+)
+def test_a_configuration_is_refused_by_its_fields_and_in_units(text: str, words: str) -> None:
+    with pytest.raises(UsageError) as found:
+        parse_yaml(text, Configuration, "c.yaml")
+    assert words in found.value.message
+
+
+def commands_below(command: Any, names: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        yield names, command
+        return
+    for name in inner:
+        yield from commands_below(inner[name], (*names, name))
