@@ -107,7 +107,7 @@ class ZmqSource(Plan):
 
 
 class PvaSource(PvaSettings):
-    """Watches an NTNDArray channel of EPICS areaDetector, over pvAccess, in a process of its own."""
+    """Watches an NTNDArray channel of EPICS areaDetector, over pvAccess, in a separate process."""
 
     kind: Literal["pva"]
 

@@ -82,7 +82,7 @@ def test_metrics_tell_what_the_series_end_tells(record: Record, run: Run, tmp_pa
     assert after["penstock_stored_bytes_total"] == end.stored_bytes
     assert after["penstock_segment_bytes_total"] >= end.stored_bytes
     for what in ("duplicate", "late", "damaged", "dropped"):
-        assert after[f'penstock_frames_amiss_total{{what="{what}"}}'] == getattr(end, what), what
+        assert after[f'penstock_frame_problems_total{{what="{what}"}}'] == getattr(end, what), what
     assert after["penstock_open_series"] == after["penstock_backlog_frames"] == 0
     assert after["penstock_compress_seconds_count"] == 400
     assert math.isclose(after["penstock_compress_seconds_sum"], end.stage_seconds["compress"], rel_tol=1e-6)

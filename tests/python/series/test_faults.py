@@ -101,7 +101,7 @@ class Bench:
         address = next(event.address for event in self.recorder.events if isinstance(event, MetricsAddress))
         with urllib.request.urlopen(address, timeout=10) as answer:
             text = answer.read().decode()
-        found = re.search(rf'penstock_frames_amiss_total{{what="{what}"}} (\d+)', text)
+        found = re.search(rf'penstock_frame_problems_total{{what="{what}"}} (\d+)', text)
         assert found, text
         return int(found[1])
 

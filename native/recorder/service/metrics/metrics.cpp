@@ -77,7 +77,7 @@ void add_frames(Families& families, const Snapshot& now) {
                    number(meters.frames_written));
   families.counter("penstock_stored_bytes_total", "Bytes of written frames as stored in the file.",
                    number(meters.stored_bytes));
-  families.family("penstock_frames_amiss_total", "Anomalies of frames by kind: late, duplicate, or not in the file.",
+  families.family("penstock_frame_problems_total", "Anomalies of frames by kind: late, duplicate, or not in the file.",
                   MetricType::Counter);
   const auto& anomalies = meters.anomalies;
   for (const auto& [what, count] : {std::pair{"duplicate", anomalies.duplicate}, std::pair{"late", anomalies.late},

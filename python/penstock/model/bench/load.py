@@ -52,9 +52,9 @@ class PosixBackend(Plan):
 
 
 class FrameImage(Plan):
-    """Frames as files that image readers open: a template, in which each has pixels of its own.
+    """Frames as files that image readers open: a template into which each frame puts its pixels.
 
-    With no pixels of their own frames are the images of the template as they are, in turn.
+    With pixels_bytes 0, frames are the images of the template in turn, unchanged.
     """
 
     template: str = Field(description="file with one frame of frame_bytes bytes, or several consecutive ones")

@@ -22,7 +22,7 @@ ConstantValue = Scalar | list[int | float | str]
 
 
 class LayoutParameter(Plan):
-    """A word that whoever chooses the layout can set, as in `--layout nxtomo?rotation_angle=theta`."""
+    """A word that the user of the layout can set: `--layout nxtomo?rotation_angle=theta`."""
 
     default: str = Field(max_length=255, description="value if it is not set")
     description: str = Field("", description="purpose")
