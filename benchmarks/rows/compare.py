@@ -143,7 +143,7 @@ def _simulated(
     numbers: np.random.Generator, noise: Callable[[np.random.Generator, int], np.ndarray]
 ) -> list[Measured]:
     """Twelve runs with two values of their own."""
-    carried, latency = (np.exp(noise(numbers, 2 * BLOCKS)) for _ in range(2))
+    throughput, latency = (np.exp(noise(numbers, 2 * BLOCKS)) for _ in range(2))
     return [
         Measured(
             case="simulated",
@@ -153,7 +153,7 @@ def _simulated(
             host="simulated",
             validity="valid",
             values={
-                "carried": Value(1e9 * float(carried[place]), "B/s", "higher"),
+                "throughput": Value(1e9 * float(throughput[place]), "B/s", "higher"),
                 "latency p50": Value(float(latency[place]), "ms", "lower"),
             },
             parameters={},
@@ -165,8 +165,8 @@ def _simulated(
 
 def _slower(set_: RunSet, factor: float) -> RunSet:
     def changed(run: Measured) -> Measured:
-        value = run.values["carried"]
-        return replace(run, values=run.values | {"carried": replace(value, value=value.value / factor)})
+        value = run.values["throughput"]
+        return replace(run, values=run.values | {"throughput": replace(value, value=value.value / factor)})
 
     return RunSet(set_.name, [changed(run) for run in set_.runs])
 
@@ -179,7 +179,7 @@ def simulated(_: Context) -> list[Result]:
     for _ in range(TRIALS):
         base, other = _in_turn(_simulated(numbers, _plain_noise), numbers)
         rows = {row.value: row.outcome for row in compare(base, _slower(other, 1.2)).values}
-        found += rows["carried"] == "worse"
+        found += rows["throughput"] == "worse"
     return [
         _share(
             "compare/alarms/simulated",

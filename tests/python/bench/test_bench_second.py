@@ -157,7 +157,7 @@ parameters: {{frame_size: 4 KiB, rate: 100, seconds: 1.2}}
 vary:
   beside: [none, "read {data} --threads 2", "stream --size 8MiB --transfer 1MiB --no-read"]
 views:
-  - {{kind: table, title: Carried, value: carried, rows: beside}}
+  - {{kind: table, title: Throughput, value: throughput, rows: beside}}
 """
 
 

@@ -181,8 +181,8 @@ BAD = {
     "shows `colour`, in which no cases differ": SMALL + "views: [{kind: plot, value: x, rows: colour}]\n",
     "the value `carriedd`, which no run of frames has": SMALL
     + "views: [{kind: plot, value: carriedd, rows: rate}]\n",
-    "one of carried, lost, late, latency p50": SMALL + "views: [{kind: plot, value: x, rows: rate}]\n",
-    "the value `rate`": SMALL + "views: [{kind: extremes, values: {a: carried, b: rate}}]\n",
+    "one of throughput, lost, late, latency p50": SMALL + "views: [{kind: plot, value: x, rows: rate}]\n",
+    "the value `rate`": SMALL + "views: [{kind: extremes, values: {a: throughput, b: rate}}]\n",
     "add to its columns: writers": SMALL + "views: [{kind: plot, value: lost, rows: rate}]\n",
     "one cell for several cases: rate=10 writers=1, and rate=20 writers=1": SMALL
     + "views: [{kind: extremes, values: {a: lost}, columns: [writers]}]\n",
@@ -204,14 +204,14 @@ def test_hostile_descriptions_are_refused_with_the_thing_named(words: str) -> No
     ("workload", "values", "there", "missing"),
     [
         ("frames", {"frame_size": 4096, "rate": 10}, "lost", "write"),
-        ("frames", {"frame_size": 4096, "rate": 0, "frames": 10}, "carried", "lost"),
+        ("frames", {"frame_size": 4096, "rate": 0, "frames": 10}, "throughput", "lost"),
         ("stream", {"read": False}, "write", "read"),
         ("metadata", {"file_size": 1}, "file read", "file rename"),
         ("metadata", {"rename": True}, "folder rename", "file read"),
         ("network", {"latency": "8B,1KiB"}, "round trip 1024 B p99", "round trip 1 B p99"),
         ("network", {}, "both: total share of link", "total"),
         ("frames", {"frame_size": 4096, "rate": 10}, "needed", "link"),
-        ("frames", {"frame_size": 4096, "rate": 0, "frames": 10}, "carried", "needed"),
+        ("frames", {"frame_size": 4096, "rate": 0, "frames": 10}, "throughput", "needed"),
     ],
 )
 def test_values_that_a_view_may_show_follow_from_the_parameters(
@@ -324,12 +324,12 @@ def test_views_show_medians_of_sound_runs_and_shares() -> None:
     campaign = made_up_campaign(blocks=3, cases=2)
     bad = CaseRun(case="threads=2", block=2, run=made_up_run(9e9, "invalid"))
     campaign = campaign.model_copy(update={"runs": [*campaign.runs[:-1], bad]})
-    one, two = (cell_of(campaign, case, "carried") for case in campaign.cases)
+    one, two = (cell_of(campaign, case, "throughput") for case in campaign.cases)
     assert (one.middle, one.lowest, one.highest) == pytest.approx((1.1e8, 1e8, 1.2e8))
     assert two.middle == pytest.approx(2.1e8)
     assert (two.runs, two.invalid) == (2, 1)
     share = Baseline(parameters={"threads": 1}, times="threads")
-    view = View(kind="plot", value="carried", rows="threads", columns=["target"], share_of=share)
+    view = View(kind="plot", value="throughput", rows="threads", columns=["target"], share_of=share)
     grid = grid_of(campaign, view)
     assert grid.unit == "share"
     assert grid.cells[(1,), ("disk",)].middle == pytest.approx(1)
@@ -345,10 +345,12 @@ def test_extremes_are_the_most_the_least_and_the_mean_of_sound_runs() -> None:
     campaign = campaign.model_copy(
         update={"runs": [run for run in campaign.runs if (run.case, run.block) != ("threads=1", 2)] + [bad]}
     )
-    view = View(kind="extremes", values={"Carrying": "carried", "None": "no such value"}, columns=["threads"])
+    view = View(
+        kind="extremes", values={"Carrying": "throughput", "None": "no such value"}, columns=["threads"]
+    )
     grid = grid_of(campaign, view)
     found = sorted(
-        values_of(run.run)["carried"].value for run in campaign.runs[:-1] if run.case == "threads=1"
+        values_of(run.run)["throughput"].value for run in campaign.runs[:-1] if run.case == "threads=1"
     )
     assert len(found) == 2
     for statistic, expected in (("max", found[1]), ("min", found[0]), ("mean", sum(found) / 2)):
@@ -384,22 +386,22 @@ def test_a_view_has_what_its_kind_needs(fields: dict[str, object]) -> None:
 
 
 def test_the_page_of_a_campaign_draws_its_plots_and_says_whose_they_are() -> None:
-    view = View(kind="plot", title="How it scales", value="carried", rows="threads", columns=["target"])
+    view = View(kind="plot", title="How it scales", value="throughput", rows="threads", columns=["target"])
     campaign = made_up_campaign(blocks=3, cases=2).model_copy(
         update={"views": [view], "reproduces": "Somebody 2012", "departures": ["smaller"]}
     )
     whose, views, *_ = campaign_page(campaign, "x.json").sections
     assert whose.blocks == [
         Facts({"reproduces": "Somebody 2012"}),
-        Lines("Differences from it", ["smaller"]),
+        Lines("Differences from the reproduced measurement", ["smaller"]),
     ]
     drawn, table = views.blocks
     assert isinstance(drawn, Picture)
-    assert "carried" in drawn.svg, "the axis says what it shows"
+    assert "throughput" in drawn.svg, "the axis says what it shows"
     assert isinstance(table, Table)
     assert table.rows[0][1].text.startswith("110 MB/s (100 MB/s to 120 MB/s)")
     nothing = campaign_page(campaign.model_copy(update={"runs": []}), "x.json")
-    assert nothing.sections[1].blocks == [Lines("How it scales", ["no run has the value carried"])]
+    assert nothing.sections[1].blocks == [Lines("How it scales", ["no run has the metric throughput"])]
 
 
 @pytest.mark.parametrize(
@@ -419,7 +421,7 @@ def test_the_page_of_a_campaign_draws_its_plots_and_says_whose_they_are() -> Non
         ("stream", {"backend": "mpiio", "threads": 2}, "more --ranks"),
         ("metadata", {"shift": 1}, "--threads 1"),
         ("metadata", {"shift": 2, "ranks": 2}, "--ranks 2"),
-        ("metadata", {"depth": 20, "branch": 10}, "exceed the limits"),
+        ("metadata", {"depth": 20, "branch": 10}, "exceed the maximum"),
     ],
 )
 def test_parameters_that_do_not_go_together_are_named(

@@ -13,7 +13,7 @@ from penstock.bench.campaign.campaigns import plan_campaign
 from penstock.bench.campaign.views import grid_of
 from penstock.bench.statistics.values import derived_of, values_of
 from penstock.model.bench.campaign_files import CampaignFile
-from penstock.model.bench.campaigns import Baseline, Campaign, Target, View
+from penstock.model.bench.campaigns import Baseline, Campaign, Line, Target, View
 from penstock.model.bench.runs import Check, NetworkFigures, Run, StreamFigures, TransferFigures
 from penstock.model.errors import UsageError
 from penstock.report.campaigns import campaign_view
@@ -24,13 +24,13 @@ from penstock.report.pages.page import Lines, Picture, Table
 
 LINES: list[dict[str, Any]] = [
     {"title": "datarate", "value": "needed"},
-    {"title": "bandwidth", "value": "carried", "of": {"threads": 4}, "columns": ["target"]},
+    {"title": "bandwidth", "value": "throughput", "of": {"threads": 4}, "columns": ["target"]},
     {"title": "waits", "value": "latency p50"},
 ]
 PLOT = View.model_validate(
     {
         "kind": "plot",
-        "value": "carried",
+        "value": "throughput",
         "rows": "threads",
         "columns": ["target"],
         "lines": LINES,
@@ -155,7 +155,7 @@ def test_cells_without_a_figure_say_why() -> None:
 
 
 def test_a_listing_has_a_case_in_each_row_and_several_values() -> None:
-    values = {"Most": "carried", "Waits": "latency p50", "None": "no such value"}
+    values = {"Most": "throughput", "Waits": "latency p50", "None": "no such value"}
     view = View(kind="listing", columns=["threads", "target"], values=values, aggregate="max")
     titles, rows = shown(campaign_with(view, cases=2))
     assert titles == ["threads", "target", "Most", "Waits", "None"]
@@ -172,7 +172,7 @@ def test_a_listing_has_a_case_in_each_row_and_several_values() -> None:
 def test_a_listing_without_a_value_says_so() -> None:
     view = View(kind="listing", columns=["threads"], values={"Total": "both: total"})
     sections = page_of(campaign_with(view), "x.json").sections
-    assert [Lines("Total", ["no run has the value both: total"])] in [each.blocks for each in sections]
+    assert [Lines("Total", ["no run has the metric both: total"])] in [each.blocks for each in sections]
 
 
 def way(name: str, bytes_per_s: float, link: float | None) -> TransferFigures:
@@ -220,7 +220,7 @@ def test_both_ways_together_are_a_share_of_twice_the_link() -> None:
     assert not set(found) & set(values_of(network_run(12.5e9))), "no comparison counts them twice"
 
 
-BY_SERVERS = View(kind="plot", value="carried", rows="servers", columns=["threads", "system"])
+BY_SERVERS = View(kind="plot", value="throughput", rows="servers", columns=["threads", "system"])
 OF_LOCAL = BY_SERVERS.model_copy(update={"share_of": Baseline(local=True)})
 DISK = Target(name="disk", path="/disk")
 ONE, THREE = (
@@ -259,7 +259,7 @@ def test_views_by_servers_say_what_is_missing() -> None:
     campaign = with_targets([DISK], {"disk": 100e6}, views)
     (section,) = (each for each in page_of(campaign, "x.json").sections if each.title == "Tables and plots")
     assert [block.lines for block in section.blocks if isinstance(block, Lines)] == [
-        ["no target has a number of servers: --target NAME=PATH,servers=N"]
+        ["no target has a number of servers; give it with --target NAME=PATH,servers=N"]
     ] * 2
     alone = with_targets([ONE.model_copy(update={"local": ""})], {"fs-1": 90e6}, views)
     assert "no target names the local disk" in markdown_of([page_of(alone, "x.json")])
@@ -313,3 +313,14 @@ def test_a_local_disk_is_a_target_of_one_with_servers(change: dict[str, Any]) ->
     good["targets"][1] |= change
     with pytest.raises(ValidationError):
         Campaign.model_validate(good)
+
+
+def test_the_former_name_of_throughput_is_accepted_in_a_view() -> None:
+    view = View(
+        kind="plot",
+        value="carried",
+        rows="rate",
+        lines=[Line(title="bandwidth", value="carried", of={"rate": 0})],
+    )
+    assert view.shown_values == ["throughput", "throughput"]
+    assert View(kind="extremes", values={"Most": "carried"}).shown_values == ["throughput"]

@@ -73,7 +73,7 @@ def test_documents_are_entered_and_found(known: Catalogue, tmp_path: Path) -> No
         assert known.add(read_entry(path)) == "known"
     first, second, third = known.documents()
     assert (first.entry.kind, first.entry.validity) == ("run", "warned")
-    assert first.entry.values["carried"].value == 5e8
+    assert first.entry.values["throughput"].value == 5e8
     assert first.entry.parameters["frame_bytes"] == 10**6
     assert (first.entry.host, first.entry.targets[0].file_system) == ("h", "ext4")
     assert (second.entry.name, second.entry.answer) == ("PILATUS 6M", "cannot tell")

@@ -44,9 +44,11 @@ def two_sets(
     line = numpy.arange(2 * blocks)
     first = 2 * numpy.arange(blocks) + numbers.integers(0, 2, blocks) if in_turn else line[:blocks]
     second = numpy.setdiff1d(line, first)
-    carried, latency = (numpy.exp(noise(numbers, 2 * blocks)) for _ in range(2))
-    base = set_of("A", first.tolist(), carried=1e9 * carried[first], latency=5 * latency[first])
-    other = set_of("B", second.tolist(), carried=1e9 * change * carried[second], latency=5 * latency[second])
+    throughput, latency = (numpy.exp(noise(numbers, 2 * blocks)) for _ in range(2))
+    base = set_of("A", first.tolist(), throughput=1e9 * throughput[first], latency=5 * latency[first])
+    other = set_of(
+        "B", second.tolist(), throughput=1e9 * change * throughput[second], latency=5 * latency[second]
+    )
     return base, other
 
 
@@ -80,7 +82,7 @@ def test_runs_that_hang_together_want_to_be_measured_in_turn() -> None:
     numbers, trials, alarms = numpy.random.default_rng(24), 300, 0
     for _ in range(trials):
         base, other = two_sets(numbers, NOISES["autocorrelated"], in_turn=False)
-        alarms += outcomes(compare(base, other))["carried"] != "indistinguishable"
+        alarms += outcomes(compare(base, other))["throughput"] != "indistinguishable"
     assert alarms <= trials * 0.11 + 3 * (trials * 0.11 * 0.89) ** 0.5
 
 
@@ -88,7 +90,7 @@ def test_a_fifth_is_found_in_six_blocks_of_five_percent_noise() -> None:
     numbers, trials, found = numpy.random.default_rng(22), 200, 0
     for _ in range(trials):
         base, other = two_sets(numbers, NOISES["normal"], in_turn=True, change=1 / 1.2)
-        found += outcomes(compare(base, other))["carried"] == "worse"
+        found += outcomes(compare(base, other))["throughput"] == "worse"
     assert found >= 0.95 * trials
 
 
@@ -118,16 +120,21 @@ def test_what_blocks_share_does_not_hide_a_difference() -> None:
     """The machine's mood changes by a third from block to block, and B is 5 % slower in each."""
     mood = 1e9 * numpy.array([1.0, 0.6, 1.4, 0.8, 1.3, 0.7])
     jitter = numpy.random.default_rng(23).lognormal(0, 0.005, BLOCKS)
-    base, other = set_of("A", PLACES[0], carried=mood), set_of("B", PLACES[1], carried=0.95 * mood * jitter)
+    base, other = (
+        set_of("A", PLACES[0], throughput=mood),
+        set_of("B", PLACES[1], throughput=0.95 * mood * jitter),
+    )
     (row,) = compare(base, other).values
     assert (row.outcome, row.design) == ("worse", "in blocks")
 
 
 def test_a_set_that_always_came_second_is_told() -> None:
-    carried = 1e9 * numpy.random.default_rng(25).lognormal(0, 0.01, (2, 4))
+    throughput = 1e9 * numpy.random.default_rng(25).lognormal(0, 0.01, (2, 4))
 
     def compared(first: Sequence[float], second: Sequence[float]) -> Comparison:
-        return compare(set_of("A", first, carried=carried[0]), set_of("B", second, carried=carried[1]))
+        return compare(
+            set_of("A", first, throughput=throughput[0]), set_of("B", second, throughput=throughput[1])
+        )
 
     assert any(
         "B was always second in its pair" in note for note in compared((0, 2, 4, 6), (1, 3, 5, 7)).notes
@@ -145,10 +152,12 @@ def test_a_place_in_the_block_is_no_difference(blocks: int) -> None:
         orders = [order_of(seed, block, 2) for block in range(blocks)]
         places = [[2 * block + order.index(case) for block, order in enumerate(orders)] for case in (0, 1)]
         base, other = (
-            set_of(name, at, carried=[1e9 * 0.8 ** (place % 2) * numbers.lognormal(0, 0.01) for place in at])
+            set_of(
+                name, at, throughput=[1e9 * 0.8 ** (place % 2) * numbers.lognormal(0, 0.01) for place in at]
+            )
             for name, at in zip("AB", places, strict=True)
         )
-        alarms += outcomes(compare(base, other))["carried"] != "indistinguishable"
+        alarms += outcomes(compare(base, other))["throughput"] != "indistinguishable"
     assert alarms <= trials * 0.05 + 3 * (trials * 0.05 * 0.95) ** 0.5
 
 
@@ -157,7 +166,10 @@ def test_a_drift_through_sets_that_were_not_made_in_turn_is_told() -> None:
     falling: Numbers = 1e9 * numpy.exp(
         numpy.arange(12) * numpy.log(0.95) + numpy.random.default_rng(1).normal(0, 0.01, 12)
     )
-    base, other = set_of("A", places[:6], carried=falling[:6]), set_of("B", places[6:], carried=falling[6:])
+    base, other = (
+        set_of("A", places[:6], throughput=falling[:6]),
+        set_of("B", places[6:], throughput=falling[6:]),
+    )
     found = compare(base, other)
     (row,) = found.values
     assert (row.outcome, row.design) == ("indistinguishable", "apart")
@@ -165,8 +177,8 @@ def test_a_drift_through_sets_that_were_not_made_in_turn_is_told() -> None:
     assert "drift" in row.reason
     assert found.answer == "cannot tell"
     assert any("not measured in alternation" in note for note in found.notes)
-    assert any("carried drifts by -5" in note for note in found.notes)
-    base, other = (set_of("AB"[k], PLACES[k], carried=falling[k::2]) for k in (0, 1))
+    assert any("throughput drifts by -5" in note for note in found.notes)
+    base, other = (set_of("AB"[k], PLACES[k], throughput=falling[k::2]) for k in (0, 1))
     found = compare(base, other)
     assert (found.values[0].drift, found.values[0].design, found.answer) == (
         None,
@@ -192,8 +204,8 @@ def test_what_is_below_the_threshold_does_not_matter(
     change: float, threshold: float, outcome: str, answer: str
 ) -> None:
     jitter = numpy.array([1.003, 0.998, 1.001, 0.997, 1.002, 0.999])
-    base = set_of("A", range(0, 12, 2), carried=1e9 * jitter)
-    other = set_of("B", range(1, 13, 2), carried=1e9 * change * jitter[::-1])
+    base = set_of("A", range(0, 12, 2), throughput=1e9 * jitter)
+    other = set_of("B", range(1, 13, 2), throughput=1e9 * change * jitter[::-1])
     found = compare(base, other, threshold)
     (row,) = found.values
     assert (row.outcome, found.answer) == (outcome, answer)
@@ -205,14 +217,14 @@ def test_what_is_below_the_threshold_does_not_matter(
 
 def test_what_cannot_be_told_is_told_with_its_value_its_interval_and_the_rule() -> None:
     jitter = numpy.array([1.03, 0.98, 1.01, 0.97, 1.02, 0.99])
-    base = set_of("A", range(0, 12, 2), carried=1e9 * jitter)
-    other = set_of("B", range(1, 13, 2), carried=1e9 * jitter[::-1])
+    base = set_of("A", range(0, 12, 2), throughput=1e9 * jitter)
+    other = set_of("B", range(1, 13, 2), throughput=1e9 * jitter[::-1])
     found = compare(base, other, 0.01)
     assert found.answer == "cannot tell"
     (reason,) = found.reasons
     row = found.values[0]
     assert row.low is not None
-    assert reason.startswith("frames: carried: its change is -")
+    assert reason.startswith("frames: throughput: its change is -")
     assert "includes the threshold (-0.99 % to +1 %)" in reason
     assert compare(base, other).reasons == []  # that is "nothing worse"
 
@@ -222,24 +234,26 @@ def test_what_is_beyond_the_threshold_and_one_of_many_says_that() -> None:
     rng = numpy.random.default_rng(4)
     jitter = numpy.array([1.02, 0.98, 1.025, 0.975, 1.015, 0.985])
     many: dict[str, Numbers] = {f"v{n}": 1e9 * rng.normal(1, 0.02, 6) for n in range(19)}
-    base = set_of("A", range(0, 12, 2), carried=1e9 * jitter, **many)
-    other = set_of("B", range(1, 13, 2), carried=0.94 * 1e9 * jitter[::-1], **many)
+    base = set_of("A", range(0, 12, 2), throughput=1e9 * jitter, **many)
+    other = set_of("B", range(1, 13, 2), throughput=0.94 * 1e9 * jitter[::-1], **many)
     first, second = (
         RunSet(each.name, [replace(run, values=_carried(run)) for run in each.runs]) for each in (base, other)
     )
     assert compare(first, second, 0.005).answer == "worse"
     found = compare(base, other, 0.005)
-    told = [reason for reason in found.reasons if "carried" in reason]
-    assert ["not sure enough among 20 values" in reason for reason in told] == [True]
+    told = [reason for reason in found.reasons if "throughput" in reason]
+    assert ["not significant among 20 metrics" in reason for reason in told] == [True]
 
 
 def _carried(run: Measured) -> dict[str, Value]:
-    return {"carried": run.values["carried"]}
+    return {"throughput": run.values["throughput"]}
 
 
 def test_few_runs_are_one_reason_for_all_values() -> None:
-    found = compare(set_of("A", [0], carried=[2e9], read=[1]), set_of("B", [1], carried=[1e9], read=[1]))
-    assert found.reasons == ["frames: carried, read: one run each gives no information about noise"]
+    found = compare(
+        set_of("A", [0], throughput=[2e9], read=[1]), set_of("B", [1], throughput=[1e9], read=[1])
+    )
+    assert found.reasons == ["frames: throughput, read: one run each gives no information about noise"]
 
 
 def with_cost(place: float, seconds: float) -> Measured:
@@ -273,7 +287,7 @@ def test_lower_is_better_for_a_latency() -> None:
 
 
 def test_one_run_each_says_nothing_about_noise() -> None:
-    found = compare(set_of("A", [0], carried=[2e9]), set_of("B", [1], carried=[1e9]))
+    found = compare(set_of("A", [0], throughput=[2e9]), set_of("B", [1], throughput=[1e9]))
     (row,) = found.values
     assert row.reason == "one run each gives no information about noise"
     assert row.effect == pytest.approx(0.5)
@@ -281,7 +295,7 @@ def test_one_run_each_says_nothing_about_noise() -> None:
     assert found.answer == "cannot tell"
     assert (
         "2 and 3 runs"
-        in compare(set_of("A", [0, 1], carried=[1, 2]), set_of("B", [2, 3, 4], carried=[1, 2, 3]))
+        in compare(set_of("A", [0, 1], throughput=[1, 2]), set_of("B", [2, 3, 4], throughput=[1, 2, 3]))
         .values[0]
         .reason
     )
@@ -309,8 +323,8 @@ def test_many_values_are_one_family() -> None:
 
 
 def test_runs_that_are_invalid_are_left_out_and_counted() -> None:
-    base, other = (set_of(name, range(k, 8 + k, 2), carried=[1e9] * 4) for k, name in enumerate("AB"))
-    bad = measured(20, {"carried": 1.0}, "B", validity="invalid")
+    base, other = (set_of(name, range(k, 8 + k, 2), throughput=[1e9] * 4) for k, name in enumerate("AB"))
+    bad = measured(20, {"throughput": 1.0}, "B", validity="invalid")
     found = compare(base, RunSet("B", [*other.runs, bad]))
     assert (found.other.runs, found.other.invalid) == (4, 1)
     assert found.values[0].other.median == 1e9
@@ -319,13 +333,13 @@ def test_runs_that_are_invalid_are_left_out_and_counted() -> None:
 
 
 def test_conditions_that_differ_are_listed_and_parameters_refused() -> None:
-    base = RunSet("A", [measured(n, {"carried": 1e9}, "A") for n in range(3)])
+    base = RunSet("A", [measured(n, {"throughput": 1e9}, "A") for n in range(3)])
     kernel = {"conditions": {"kernel": "7"}}
-    other = RunSet("B", [measured(n, {"carried": 1e9}, "B", **kernel) for n in range(3, 6)])
+    other = RunSet("B", [measured(n, {"throughput": 1e9}, "B", **kernel) for n in range(3, 6)])
     (differs,) = compare(base, other).conditions
     assert (differs.name, differs.base, differs.other) == ("kernel", "6", "7")
     larger = {"parameters": {"kind": "frames", "frame_bytes": "2"}}
-    other = RunSet("B", [measured(n, {"carried": 1e9}, "B", **larger) for n in range(3, 6)])
+    other = RunSet("B", [measured(n, {"throughput": 1e9}, "B", **larger) for n in range(3, 6)])
     with pytest.raises(UsageError, match="frame size is 1 B and 2 B") as error:
         compare(base, other)
     assert "--force" in error.value.remedy
@@ -333,13 +347,13 @@ def test_conditions_that_differ_are_listed_and_parameters_refused() -> None:
 
 
 def test_sets_without_a_common_value_cannot_be_told_apart() -> None:
-    found = compare(set_of("A", [0], carried=[1]), set_of("B", [1], latency=[1]))
+    found = compare(set_of("A", [0], throughput=[1]), set_of("B", [1], latency=[1]))
     assert (found.answer, found.values) == ("cannot tell", [])
     assert found.notes == ["no metric is in all runs of both sets"]
 
 
 def test_the_same_run_in_both_sets_is_refused() -> None:
-    base = set_of("A", range(3), carried=[1, 2, 3])
+    base = set_of("A", range(3), throughput=[1, 2, 3])
     with pytest.raises(UsageError, match="twice"):
         compare(base, base)
 
@@ -347,10 +361,10 @@ def test_the_same_run_in_both_sets_is_refused() -> None:
 def test_values_that_may_be_zero_are_compared_by_difference() -> None:
     first, second = [0, 3, 4, 7, 8, 11], [1, 2, 5, 6, 9, 10]  # as A B B A: a drift cancels
     jitter = [0.0, 1.0, 0.0, 2.0, 1.0, 0.0]
-    found = compare(set_of("A", first, carried=jitter), set_of("B", second, carried=jitter))
+    found = compare(set_of("A", first, throughput=jitter), set_of("B", second, throughput=jitter))
     assert found.values[0].scale == "difference"
     assert found.values[0].effect == pytest.approx(0)
-    found = compare(set_of("A", first, carried=jitter), set_of("B", second, carried=[9.0] * 6))
+    found = compare(set_of("A", first, throughput=jitter), set_of("B", second, throughput=[9.0] * 6))
     assert found.values[0].outcome == "better"
     assert found.values[0].effect == pytest.approx(9 - 4 / 6)
 
@@ -383,11 +397,11 @@ def test_what_was_too_short_in_some_runs_is_not_passed_over() -> None:
 
 
 def test_runs_that_the_storage_ended_with_an_error_are_no_proof_that_it_is_no_worse() -> None:
-    base, other = in_turn("A", carried=STEADY), in_turn("B", carried=STEADY[::-1])
+    base, other = in_turn("A", throughput=STEADY), in_turn("B", throughput=STEADY[::-1])
     assert compare(base, other).answer == "nothing worse"
     broken = measured(
         20,
-        {"carried": 1e9},
+        {"throughput": 1e9},
         "B",
         validity="invalid",
         fault="write x: the storage reports an input/output error",
@@ -400,7 +414,7 @@ def test_runs_that_the_storage_ended_with_an_error_are_no_proof_that_it_is_no_wo
     ]
     both = RunSet("A", [*base.runs, replace(broken, document="A-20.json", host="g")])
     assert compare(both, RunSet("B", [*other.runs, broken])).answer == "nothing worse"
-    generator = measured(20, {"carried": 1e9}, "B", validity="invalid")
+    generator = measured(20, {"throughput": 1e9}, "B", validity="invalid")
     assert compare(base, RunSet("B", [*other.runs, generator])).answer == "nothing worse"
 
 
@@ -416,7 +430,7 @@ def with_lost(runs: RunSet, shares: Sequence[float]) -> RunSet:
 
 def test_frames_that_b_alone_lost_are_no_proof_that_it_is_no_worse() -> None:
     """In half of its runs: too seldom for Student, and not for a detector."""
-    base, other = in_turn("A", carried=STEADY), in_turn("B", carried=STEADY[::-1])
+    base, other = in_turn("A", throughput=STEADY), in_turn("B", throughput=STEADY[::-1])
     none, some = [0.0] * 6, [0, 0.05, 0, 0.08, 0, 0.1]
     for threshold in (0.0, 0.1):
         found = compare(with_lost(base, none), with_lost(other, some), threshold)

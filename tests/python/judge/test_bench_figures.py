@@ -88,7 +88,7 @@ def test_no_more_is_carried_than_becomes_due(due: int) -> None:
 
 def test_a_part_of_a_period_is_no_difference_of_what_was_carried() -> None:
     """Runs that keep up carry the same to the last digit, which is no proof that one more digit matters."""
-    at_rate, full = (values_of(run_of(paced_document(rate, 300), []))["carried"] for rate in (10.0, 0.0))
+    at_rate, full = (values_of(run_of(paced_document(rate, 300), []))["throughput"] for rate in (10.0, 0.0))
     anywhere = numpy.std(numpy.linspace(0, 1, 10_001))  # in a period
     assert at_rate.error == pytest.approx(at_rate.value / 300 * anywhere, rel=1e-3)
     assert full.error == 0

@@ -22,7 +22,7 @@ def nightly(levels: Sequence[float] | Numbers, runs: int = 3, seed: int = 1) -> 
         set_of(
             f"night {night}",
             [1440 * night + 10 * run for run in range(runs)],
-            carried=level * numbers.lognormal(0, 0.01, runs),
+            throughput=level * numbers.lognormal(0, 0.01, runs),
         )
         for night, level in enumerate(levels)
     ]
@@ -109,8 +109,8 @@ def test_few_documents_are_no_trend() -> None:
     found = trend(nightly([1e9, 2e9, 3e9]))
     assert (found.rows[0].movement, found.answer) == ("cannot tell", "cannot tell")
     assert found.reasons == [
-        "frames: carried: 3 documents are too few: where 1 values are looked at together, 5 in perfect order"
-        " are the least that is a proof"
+        "frames: throughput: 3 documents are too few: with 1 metric tested together, a trend needs at least"
+        " 5 documents"
     ]
     with pytest.raises(UsageError, match="1 document has no trend"):
         trend(nightly([1e9]))
@@ -119,7 +119,7 @@ def test_few_documents_are_no_trend() -> None:
 def test_documents_are_sorted_by_time_and_changes_told() -> None:
     kernels = ["6", "6", "7"]
     sets = [
-        RunSet(f"n{n}", [measured(n, {"carried": 1e9}, f"n{n}", conditions={"kernel": kernel})])
+        RunSet(f"n{n}", [measured(n, {"throughput": 1e9}, f"n{n}", conditions={"kernel": kernel})])
         for n, kernel in enumerate(kernels)
     ]
     found = trend(sets[::-1])
@@ -130,13 +130,13 @@ def test_documents_are_sorted_by_time_and_changes_told() -> None:
 
 def test_documents_without_a_valid_run_are_named_and_other_parameters_refused() -> None:
     sets = nightly([1e9] * 3, runs=1)
-    bad = RunSet("bad", [measured(9999, {"carried": 1.0}, "bad", validity="invalid")])
+    bad = RunSet("bad", [measured(9999, {"throughput": 1.0}, "bad", validity="invalid")])
     assert trend([*sets, bad]).notes == ["bad has no valid run"]
     assert (
-        trend([bad, RunSet("worse", [measured(9998, {"carried": 1.0}, validity="invalid")])]).answer
+        trend([bad, RunSet("worse", [measured(9998, {"throughput": 1.0}, validity="invalid")])]).answer
         == "invalid"
     )
-    other = RunSet("other", [measured(9999, {"carried": 1.0}, "other", parameters={"kind": "stream"})])
+    other = RunSet("other", [measured(9999, {"throughput": 1.0}, "other", parameters={"kind": "stream"})])
     with pytest.raises(UsageError, match="kind is frames in night 0 and stream in other"):
         trend([*sets, other])
     assert trend([*sets, other], force=True).rows
@@ -146,14 +146,14 @@ def test_a_last_night_that_says_nothing_is_no_steady_one() -> None:
     """Storage that failed last night has no figures of it: what was before is no answer."""
     sets = nightly([1e9] * 10, seed=2)
     assert trend(sets).answer == "nothing worse"
-    broken = measured(99999, {"carried": 1e9}, "last", validity="invalid", fault="errno 5")
+    broken = measured(99999, {"throughput": 1e9}, "last", validity="invalid", fault="errno 5")
     found = trend([*sets, RunSet("last", [broken])])
-    assert (found.answer, found.reasons) == ("cannot tell", ["last, the last one, has no valid run"])
-    sound = measured(99998, {"carried": 1e9}, "last")
+    assert (found.answer, found.reasons) == ("cannot tell", ["last, the last document, has no valid run"])
+    sound = measured(99998, {"throughput": 1e9}, "last")
     found = trend([*sets, RunSet("last", [sound, broken])])
-    assert (found.answer, found.reasons) == ("cannot tell", ["last, the last one: 1 run failed"])
+    assert (found.answer, found.reasons) == ("cannot tell", ["last, the last document: 1 run failed"])
     assert trend([*sets, RunSet("last", [sound])]).answer == "nothing worse"
-    before = measured(-1, {"carried": 1e9}, "first", validity="invalid", fault="errno 5")
+    before = measured(-1, {"throughput": 1e9}, "first", validity="invalid", fault="errno 5")
     assert trend([RunSet("first", [before]), *sets]).answer == "nothing worse"
 
 
@@ -162,7 +162,7 @@ def test_a_value_that_was_too_short_in_one_night_is_looked_at_in_the_others() ->
     sets = nightly(levels)
     short = RunSet(
         "night 2",
-        [replace(run, values={}, too_short=frozenset(("carried",))) for run in sets[2].runs],
+        [replace(run, values={}, too_short=frozenset(("throughput",))) for run in sets[2].runs],
     )
     found = trend([*sets[:2], short, *sets[3:]])
     (row,) = found.rows
@@ -170,8 +170,8 @@ def test_a_value_that_was_too_short_in_one_night_is_looked_at_in_the_others() ->
     sets = nightly([1e9] * 8, seed=2)
     last = RunSet(
         "night 7",
-        [replace(run, values={}, too_short=frozenset(("carried",))) for run in sets[7].runs],
+        [replace(run, values={}, too_short=frozenset(("throughput",))) for run in sets[7].runs],
     )
     found = trend([*sets[:7], last])
     assert found.answer == "cannot tell"
-    assert found.reasons == ["frames: carried: night 7, the last one, does not have it"]
+    assert found.reasons == ["frames: throughput: missing in night 7, the last document"]

@@ -14,7 +14,7 @@ from penstock.model.bench.runs import Run
 
 
 def made_up_run(carried_bytes_per_s: float = 1e6, validity: str = "valid") -> Run:
-    """10 Hz x 1 MB; only the carried rate is another one."""
+    """10 Hz x 1 MB; only the throughput differs."""
     document = frames_document()
     run = run_of(document, [check_content(document)])
     assert run.frames is not None

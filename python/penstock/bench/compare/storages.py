@@ -355,8 +355,8 @@ def _reason(row: _Row, difference: Difference, margin: float, test: _Test) -> st
     found = f"its change is {low} to {high} (95 %)"
     if difference.p_value(margin) < _ALPHA:
         return (
-            f"{found}, which exceeds the threshold ({down} to {up}), and not sure enough among"
-            f" {test.family} values that are compared at once: more runs, or one --case"
+            f"{found}, which exceeds the threshold ({down} to {up}), but is not significant among"
+            f" {test.family} metrics compared at once: add runs, or compare one --case"
         )
     return f"{found}, whose interval includes the threshold ({down} to {up}): more runs narrow the interval"
 
@@ -397,7 +397,7 @@ def _notes(rows: list[ValueComparison]) -> list[str]:
     notes = [] if rows else [_NO_VALUE]
     if any(row.design == "apart" and row.p_value is not None for row in rows):
         notes.append(
-            "the sets were not measured in alternation: other changes in between look like a difference"
+            "the sets were not measured in alternation, so any change in between looks like a difference"
         )
     for row in rows:
         if row.drift is not None:

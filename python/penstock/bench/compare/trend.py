@@ -50,14 +50,17 @@ def _unknown_of_last(sets: Sequence[RunSet], rows: Sequence[TrendRow]) -> list[s
     """Returns why the last document cannot be judged: what it lacks, or what failed in it."""
     last = max(sets, key=lambda set_: set_.runs[0].started)
     if not last.valid:
-        return [f"{last.name}, the last one, has no valid run"]
+        return [f"{last.name}, the last document, has no valid run"]
     reported = [
-        f"{row.case}: {row.value}: {last.name}, the last one, does not have it"
+        f"{row.case}: {row.value}: missing in {last.name}, the last document"
         for row in rows
         if row.case not in last.cases or any(row.value in run.too_short for run in last.cases[row.case])
     ]
     failed = len(last.failed) + sum(bool(run.fault) for run in last.runs)
-    return [*reported, *([f"{last.name}, the last one: {counted(failed, 'run')} failed"] if failed else [])]
+    return [
+        *reported,
+        *([f"{last.name}, the last document: {counted(failed, 'run')} failed"] if failed else []),
+    ]
 
 
 def _cases(sets: Sequence[RunSet]) -> list[str]:
@@ -226,8 +229,8 @@ def _reasons(rows: list[TrendRow]) -> list[str]:
     """Of values that are in too few documents."""
     needed = next(count for count in itertools.count(2) if not _too_few(count, len(rows)))
     return [
-        f"{row.case}: {row.value}: {len(row.points)} documents are too few: where {len(rows)} values are"
-        f" looked at together, {needed} in perfect order are the least that is a proof"
+        f"{row.case}: {row.value}: {len(row.points)} documents are too few: with"
+        f" {counted(len(rows), 'metric')} tested together, a trend needs at least {needed} documents"
         for row in rows
         if row.movement == "cannot tell"
     ]

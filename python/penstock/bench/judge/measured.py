@@ -84,7 +84,7 @@ def _found_in(path: Path) -> list[_Found]:
             frame_bytes=_frame_bytes([run]),
         )
         for run, values in found
-        for name in ("carried", "write")
+        for name in ("throughput", "write")
         if name in values
     ]
     if not writing:

@@ -262,7 +262,7 @@ class FramesParameters(WrittenParameters):
 
     def values(self) -> list[str]:
         of_rate = ["lost", "late"] if self.rate else []
-        return ["carried", *of_rate, "latency p50", "latency p99", "stall", PROCESSOR_TIME]
+        return ["throughput", *of_rate, "latency p50", "latency p99", "stall", PROCESSOR_TIME]
 
     def derived(self) -> list[str]:
         return [NEEDED] if self.rate else []

@@ -51,7 +51,7 @@ def values_of(run: Run) -> dict[str, Value]:
     values: dict[str, Value] = {}
     if run.frames is not None:
         frames = run.frames
-        values["carried"] = _carried(frames)
+        values["throughput"] = _carried(frames)
         if frames.needed_hz:
             values["lost"] = _share(frames, frames.due - frames.written)
             values["late"] = _share(frames, frames.late)

@@ -1,8 +1,8 @@
 """A campaign: runs that belong together, of cases that differ in something, in interleaved blocks."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from penstock.model.bench.runs import Run
 
@@ -14,6 +14,14 @@ OF_TARGETS = ("target", "system", "servers")
 
 class _Part(BaseModel):
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def _present_name(name: object) -> object:
+    """Returns the present name of a metric that earlier campaigns name differently."""
+    return "throughput" if name == "carried" else name
+
+
+MetricName = Annotated[str, BeforeValidator(_present_name)]
 
 
 class Target(_Part):
@@ -91,7 +99,7 @@ class Line(_Part):
     """
 
     title: str = Field(min_length=1, max_length=60)
-    value: str = Field(min_length=1, description="metric of runs, such as `needed`; see below")
+    value: MetricName = Field(min_length=1, description="metric of runs, such as `needed`; see below")
     of: dict[str, Parameter] = Field(
         default={},
         description="parameters of the reference case, otherwise those of the row; left out: the row's own"
@@ -118,8 +126,8 @@ class View(_Part):
 
     kind: Literal["table", "plot", "extremes", "listing"]
     title: str = ""
-    value: str = Field(
-        "", description="metric of each run, by name: carried, lost, write …; for tables and plots"
+    value: MetricName = Field(
+        "", description="metric of each run, by name: throughput, lost, write …; for tables and plots"
     )
     rows: str = Field("", description="parameter of the rows; for plots, of the horizontal axis")
     columns: list[str] = Field(
@@ -129,7 +137,7 @@ class View(_Part):
     )
     share_of: Baseline | None = Field(None, description="for tables and plots")
     lines: list[Line] = Field(default=[], max_length=10, description="for tables and plots")
-    values: dict[str, str] = Field(
+    values: dict[str, MetricName] = Field(
         default={},
         max_length=100,
         description="names of the rows of extremes or columns of a listing, with the metric of each",
