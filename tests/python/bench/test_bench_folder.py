@@ -289,7 +289,7 @@ def test_targets_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
         BenchFolder.make(tmp_path / "absent")
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="is not a folder"):
+    with pytest.raises(UsageError, match="is not a directory"):
         BenchFolder.make(tmp_path / "file")
     with pytest.raises(UsageError, match="in /proc: "):
         BenchFolder.make(Path("/proc"))
@@ -434,7 +434,7 @@ def test_room_is_asked_for_before_anything_is_written(
 ) -> None:
     real = os.statvfs(tmp_path)
     free = real.f_bavail * real.f_frsize
-    with pytest.raises(PenstockError, match="left alone"):
+    with pytest.raises(PenstockError, match="stay reserved"):
         require_room(tmp_path, free, 1)
     require_room(tmp_path, 1 << 20, 1)
 

@@ -50,9 +50,9 @@ def test_an_invalid_run_says_why_in_its_last_lines() -> None:
     lines = shown(run_view(run_of(frames_document(), [TOO_FEW])))
     assert lines[-5:] == [
         "The run is invalid.",
-        "why:",
-        '- check "long enough" failed: 24.7 ms; expected at least 10 s',
-        "what to do:",
+        "Why:",
+        '- check "long enough" failed: 24.7 ms; expected: at least 10 s',
+        "What to do:",
         "- long enough: make the run longer",
     ]
     assert shown(run_view(run_of(frames_document(), [])))[-1] == "The run is valid."
@@ -62,7 +62,7 @@ def test_an_invalid_run_says_why_in_its_last_lines() -> None:
 def test_a_run_that_was_cut_short_says_so(problem: str | None) -> None:
     document = frames_document(interrupted=problem is None, problem=problem)
     lines = shown(run_view(run_of(document, [])))
-    assert f"INCOMPLETE: {problem or 'it was interrupted'}" in lines[-2:]
+    assert f"INCOMPLETE: {problem or 'the run was interrupted'}" in lines[-2:]
 
 
 def test_figures_of_fast_metadata_are_whole_at_80_columns() -> None:

@@ -54,7 +54,8 @@ def test_all_steps_of_a_small_detector_on_memory(run: RunCommand, memory: Path, 
     assert {"full speed", "search", "soak"} <= set(kinds)
     assert verdict.search is not None
     assert verdict.search.top_hz == 40
-    assert "such detectors" in finished.stdout
+    assert finished.stdout.startswith("Does it sustain the ")
+    assert finished.stdout.index("Why:") < finished.stdout.index("equivalent detectors")
     prefixes = [step.run.document.plan.prefix for step in verdict.steps]
     assert len(set(prefixes)) == len(prefixes), "files of two steps could be mistaken"
 
@@ -204,14 +205,19 @@ def wait_for_document(process: "subprocess.Popen[str]", output: Path) -> None:
 def test_the_plan_shows_what_will_be_written_and_writes_nothing(run: RunCommand, tmp_path: Path) -> None:
     shown = run("verdict", "pilatus-6m", str(tmp_path), "--ratio", "80", "--seconds", "2", "--dry-run")
     assert shown.returncode == 0, shown.stderr
-    for words in ("a new directory in", "search", "1500 frames", "each of at most"):
+    for words in ("a new directory in", "search", "1500 frames", "each writes at most"):
         assert words in shown.stderr
-    # Twice 2 s and twice 60 s, the search's 180 s, and the run unpaced: more than 5 min.
-    assert "at most 6 min" in shown.stderr
+    # 2 s, 60 s, the search's 180 s, the unpaced run, and what is around each: more than 4 min.
+    assert "about 5 min" in shown.stderr
     refused = run("verdict", "pilatus-6m", str(tmp_path), "--ratio", "80", "--seconds", "2")
     assert refused.returncode == 2
     assert "--yes" in refused.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_quick_plan_includes_what_is_around_the_runs(run: RunCommand, tmp_path: Path) -> None:
+    shown = run("verdict", "pilatus-6m", str(tmp_path), "--ratio", "80", "--quick", "--dry-run")
+    assert "about 48 s" in shown.stderr, "30 s and 10 s of frames, the ceiling, and a longer unpaced run"
 
 
 def test_the_search_is_limited_by_the_space_that_there_is(run: RunCommand, tmp_path: Path) -> None:
@@ -219,7 +225,7 @@ def test_the_search_is_limited_by_the_space_that_there_is(run: RunCommand, tmp_p
     options = ("--rows", "1000", "--columns", "1000", "--rate", "50", "--search-max", "10000")
     shown = run("verdict", "custom", str(tmp_path), *options, "--seconds", "1", "--soak", "1", "--dry-run")
     assert shown.returncode == 0, shown.stderr
-    assert "for the space that is free" in shown.stderr
+    assert "limited by the free space" in shown.stderr
 
 
 @pytest.mark.parametrize("longest", ["--seconds", "--soak"])
@@ -229,7 +235,7 @@ def test_a_step_that_does_not_fit_is_refused_before_anything_is_written(
     finished = run("verdict", "pilatus-6m", str(tmp_path), longest, "1000000", "--yes")
     assert finished.returncode == 5
     assert "free" in finished.stderr
-    assert f"a shorter one ({longest}" in finished.stderr
+    assert f"reduce {longest}" in finished.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -134,7 +134,7 @@ def test_people_see_values_and_reasons(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["absent"], ["absent", "does not exist"]),
-        (["/proc/version"], ["/proc/version", "not a folder"]),
+        (["/proc/version"], ["/proc/version", "not a directory"]),
         ([".", "--devices"], ["--devices", "--measure"]),
         ([".", "--measure", "--size", "huge"], ["--size", "huge"]),
         ([".", "--measure", "--size", "4MiB"], ["not confirmed", "--yes"]),

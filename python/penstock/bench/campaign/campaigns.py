@@ -25,7 +25,7 @@ from penstock.model.units import human_number
 # What is taken for storage that nobody has measured yet, and for what a run takes beside its load.
 GUESSED_BYTES_PER_S = 1e9
 _START_S = 0.5
-_ROOM = RoomAdvice("the largest of its runs", "a smaller --scale writes less", "a smaller --scale")
+_ROOM = RoomAdvice("the largest run", "reduce --scale", "reduce --scale")
 
 
 @dataclass(frozen=True)

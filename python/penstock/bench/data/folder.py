@@ -152,7 +152,7 @@ class BenchFolder:
         marked = (manifest.name, manifest.inode) == (path.name, status.st_ino)
         if not path.name.startswith(NAME) or not stat.S_ISDIR(status.st_mode) or not marked:
             raise UsageError(
-                f"{path} is not the folder that its {MANIFEST} was written for",
+                f"{path} is not the directory that its {MANIFEST} was written for",
                 "it was copied or renamed; remove it yourself if it is yours",
             )
         folder = cls(path, manifest)
@@ -501,8 +501,8 @@ def require_target(target: Path) -> None:
             f"the name of the target {str(target)!r} is not UTF-8", "rename it, or name a symbolic link to it"
         ) from error
     if not target.is_dir():
-        what = "is not a folder" if target.exists() else "does not exist"
-        raise UsageError(f"the target {target} {what}", "name a folder on the storage to measure")
+        what = "is not a directory" if target.exists() else "does not exist"
+        raise UsageError(f"the target {target} {what}", "name a directory on the storage to measure")
 
 
 def require_writable(target: Path) -> None:
@@ -512,7 +512,7 @@ def require_writable(target: Path) -> None:
         raise UsageError(f"you have no permission to write into the target {target}", _WRITABLE)
 
 
-_WRITABLE = "name a writable folder, on a file system that is not mounted read-only"
+_WRITABLE = "name a writable directory, on a file system that is not mounted read-only"
 # What the system says of a place where nothing may be made; a storage that fails says something else.
 _REFUSALS = frozenset(
     (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
@@ -543,11 +543,11 @@ def room_for_frames(target: Path, stored_bytes: int, file_a_frame: bool) -> int:
 
 @dataclass(frozen=True)
 class RoomAdvice:
-    """What has no room, and what makes it smaller."""
+    """What has no room, and imperatives that make it smaller."""
 
     what: str = "the run"
-    fewer_bytes: str = "a shorter run (--seconds)"
-    fewer_files: str = "--layout file_a_writer, which creates one file per writer"
+    fewer_bytes: str = "reduce --seconds"
+    fewer_files: str = "use --layout file_a_writer, which creates one file per writer"
 
 
 ROOM_ADVICE = RoomAdvice()
@@ -560,8 +560,8 @@ def require_room(target: Path, needed_bytes: int, files: int, advice: RoomAdvice
     reserve = int(room.f_blocks * room.f_frsize * RESERVE_SHARE)
     if free - reserve < needed_bytes:
         raise PenstockError(
-            f"{advice.what} writes {human_size(needed_bytes)}, and {target} has {human_bytes(free)} free, of"
-            f" which {human_bytes(reserve)} are left alone",
+            f"{advice.what} writes {human_size(needed_bytes)}, but {target} has {human_bytes(free)} free, of"
+            f" which {human_bytes(reserve)} stay reserved",
             f"{advice.fewer_bytes}, or choose another target",
         )
     # File systems that make inodes as they need them say 0 of 0.

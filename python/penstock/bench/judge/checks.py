@@ -17,7 +17,15 @@ from penstock.bench.judge.generator_checks import (
 from penstock.bench.judge.rank_checks import check_ranks_end_together, ended_together, make_check, rank_checks
 from penstock.bench.statistics.quantiles import latencies_ns, quantile_ns
 from penstock.bench.statistics.steady import CHANGE_MIN, Movement, bandwidth_movement, movement_of
-from penstock.model.bench.load import FramesWorkload, LoadDocument, NullBackend, StoreBackend, StreamPhase
+from penstock.model.bench.load import (
+    FramesWorkload,
+    LoadDocument,
+    NullBackend,
+    StoreBackend,
+    StreamPhase,
+    StreamWorkload,
+)
+from penstock.model.bench.network import NetworkWorkload
 from penstock.model.bench.runs import STREAM_S_MIN, Check, CheckOutcome, StreamFigures, Validity
 from penstock.model.units import human_bytes, human_number, human_percent, human_seconds
 
@@ -48,11 +56,20 @@ def _graded(value: float, warning_above: float, failed_above: float) -> CheckOut
 
 
 def frame_checks(
-    document: LoadDocument, ceiling_hz: float | None, memory_file_system: bool, direct_cached: str = ""
+    document: LoadDocument,
+    ceiling_hz: float | None,
+    memory_file_system: bool,
+    direct_cached: str = "",
+    longer: str = "",
 ) -> list[Check]:
-    """Of a frames workload. `direct_cached`: why direct I/O does not reach the storage, see Conditions."""
+    """Returns the checks of a frames workload.
+
+    `direct_cached`: why direct I/O does not reach the storage, see Conditions. `longer`: option that makes
+    the run longer, otherwise that of `penstock bench frames`.
+    """
     workload = document.plan.workload
     assert isinstance(workload, FramesWorkload)
+    longer = longer or ("--seconds" if workload.rate_hz > 0 else "--frames")
     assert document.frames is not None
     seconds = (document.seconds.completed or document.seconds.last_done or 0.0) if document.seconds else 0.0
     checks = [
@@ -64,17 +81,17 @@ def frame_checks(
     ]
     if workload.rate_hz == 0:
         checks += [
-            check_long_enough(seconds),
+            check_long_enough(seconds, longer),
             *check_handing_over(document),
             *check_ranks_end_together(document),
         ]
     if workload.rate_hz > 0:
         checks += [
-            check_long_enough(max(seconds, schedule_s(document.frames.due, workload.rate_hz))),
+            check_long_enough(max(seconds, schedule_s(document.frames.due, workload.rate_hz)), longer),
             check_offered_in_time(document, workload),
             check_ceiling(workload, ceiling_hz),
         ]
-    return [*checks, *check_steady(document, workload)]
+    return [*checks, *check_steady(document, workload, longer)]
 
 
 def schedule_s(due: int, rate_hz: float) -> float:
@@ -90,6 +107,9 @@ def stream_checks(
     own_cache: str = "",
 ) -> list[Check]:
     """Of a stream workload. `direct_cached`, `own_cache`: caches that reads may come from, see Conditions."""
+    workload = document.plan.workload
+    limited = isinstance(workload, StreamWorkload) and workload.seconds_max > 0
+    longer = "--size and --seconds" if limited else "--size"
     written = sum(phase.bytes for phase in figures if phase.phase == "write")
     seconds = sum(phase.last_done_s or 0.0 for phase in figures)
     checks = [
@@ -100,7 +120,7 @@ def stream_checks(
     others_stand = not all(phase.too_short for phase in figures)
     for phase in figures:
         checks += [
-            check_long_enough(phase.last_done_s or 0.0, phase.phase, others_stand=others_stand),
+            check_long_enough(phase.last_done_s or 0.0, longer, phase.phase, others_stand=others_stand),
             *(check_read_back(phase) if phase.phase == "read" else ()),
         ]
         if phase.too_short and others_stand:  # it has no figure that these could make doubtful
@@ -115,11 +135,11 @@ def stream_checks(
             *check_size(document, phase, memory_file_system, own_cache),
         ]
     checks += [check for measured in document.phases or [] for check in check_own_work(measured)]
-    steady = (check for measured in document.phases or [] for check in check_steady_phase(measured))
+    steady = (check for measured in document.phases or [] for check in check_steady_phase(measured, longer))
     return [*checks, *steady, *machine_checks(document, seconds), *rank_checks(document)]
 
 
-NO_SPACE_ADVICE = "the target is full: free space there, or make the run smaller"
+NO_SPACE_ADVICE = "free space on the target, or make the run smaller"
 # As the C library says it of ENOSPC and EDQUOT, and MPI-IO of a file that ends early.
 _NO_SPACE = ("no space left", "disk quota is exceeded", "no space, a quota")
 
@@ -142,10 +162,12 @@ def check_complete(document: LoadDocument) -> Check:
             "the run completes",
             document.problem,
             "better",
-            "the storage did not answer: check its servers, devices and logs",
+            "check the servers, devices and logs of the storage: it did not answer",
         )
     if document.problem is not None:
-        advice = NO_SPACE_ADVICE if is_no_space(document.problem) else "see the error"
+        advice = (
+            NO_SPACE_ADVICE if is_no_space(document.problem) else "fix the reported error, then run again"
+        )
         return make_check("complete", "failed", "no error", document.problem, advice=advice)
     actual = "it was interrupted" if document.interrupted else "the run completed"
     return make_check(
@@ -160,12 +182,16 @@ def check_complete(document: LoadDocument) -> Check:
 
 def check_long_enough(
     seconds: float,
+    longer: str,
     what: str = "",
-    more: str = "make the run longer",
     far_too_short_s: float = FAR_TOO_SHORT_S,
     others_stand: bool = False,
 ) -> Check:
-    """Of the run, or of `what`. What is far too short is left out alone where figures of others stand."""
+    """Checks the duration of the run, or of `what`.
+
+    `longer` names the options that increase it. A phase that is far too short is left out alone where figures
+    of others stand.
+    """
     outcome: CheckOutcome = "warning" if seconds < SHORT_S else "ok"
     actual, expected = human_seconds(seconds), f"at least {human_seconds(SHORT_S)}"
     if seconds < far_too_short_s and others_stand:
@@ -178,7 +204,7 @@ def check_long_enough(
         expected,
         actual,
         "better",
-        f"{more} measures beyond the caches of devices and servers, which absorb the first seconds",
+        f"increase {longer}, so that the run outlasts the caches of devices and servers",
     )
 
 
@@ -214,7 +240,7 @@ def check_storage_was_written(
             expected,
             f"a sync of complete files only; {size}",
             "better",
-            "single writes measure the page cache: use --sync each, or more bytes than memory",
+            "use --sync each, or write more bytes than memory: single writes measure the page cache",
         )
     return make_check(name, "ok", expected, f"through the page cache with a sync ({backend.sync})")
 
@@ -228,7 +254,7 @@ def check_content(document: LoadDocument) -> Check:
         "bytes that storage can neither compress nor deduplicate",
         content_text(plan),
         "better",
-        "--format cbf has different pixels in each frame"
+        "use --format cbf, which has different pixels in each frame"
         if repeats
         else f"leave out --content {plan.content}",
     )
@@ -254,7 +280,7 @@ def check_offered_in_time(document: LoadDocument, workload: FramesWorkload) -> C
         f"99.9 % within {human_seconds(allowed_s)}, all within {human_seconds(workload.late_after_s)}",
         actual,
         "worse",
-        "another program used the processor: run on an idle machine",
+        "run on an idle machine: another program used the processors",
     )
 
 
@@ -273,17 +299,17 @@ def check_ceiling(workload: FramesWorkload, ceiling_hz: float | None) -> Check:
         expected,
         f"{human_number(factor)} times ({human_number(ceiling_hz, 4)} frames/s)",
         "worse",
-        "use more --writers, or a machine with more cores",
+        "increase --writers, or use a machine with more cores",
     )
 
 
-def check_steady(document: LoadDocument, workload: FramesWorkload) -> Iterator[Check]:
-    """What was carried and, at a rate, latency are the same from begin to end: nothing fills or warms up."""
+def check_steady(document: LoadDocument, workload: FramesWorkload, longer: str) -> Iterator[Check]:
+    """Throughput and, at a rate, latency are constant from start to end: nothing fills or warms up."""
     if document.records is None:
         return
     done = numpy.asarray(document.records.done_ns, dtype=numpy.float64)
     if (moved := bandwidth_movement(done[done >= 0])) is not None:
-        yield _steady("bandwidth", moved, moved.moved, moved.change < 0)
+        yield _steady("bandwidth", longer, moved, moved.moved, moved.change < 0)
     if workload.rate_hz == 0:
         return
     latencies = latencies_ns(document.records.done_ns, workload.rate_hz)
@@ -291,16 +317,16 @@ def check_steady(document: LoadDocument, workload: FramesWorkload) -> Iterator[C
         # Beside the time that a frame has, microseconds are nothing, however sure they are.
         matters = abs(moved.after - moved.before) > LATENCY_SHARE / workload.rate_hz
         beside = f", or {human_seconds(LATENCY_SHARE / workload.rate_hz)}"
-        yield _steady("latency", moved, moved.moved and matters, moved.change > 0, beside)
+        yield _steady("latency", longer, moved, moved.moved and matters, moved.change > 0, beside)
 
 
-def check_steady_phase(phase: StreamPhase) -> Iterator[Check]:
+def check_steady_phase(phase: StreamPhase, longer: str) -> Iterator[Check]:
     """By the bytes of the intervals that are whole: the last one has what came after it, too."""
     if (moved := movement_of(numpy.asarray(phase.series.bytes[:-1], dtype=numpy.float64))) is not None:
-        yield _steady(f"bandwidth ({phase.phase})", moved, moved.moved, moved.change < 0)
+        yield _steady(f"bandwidth ({phase.phase})", longer, moved, moved.moved, moved.change < 0)
 
 
-def _steady(what: str, found: Movement, moved: bool, got_worse: bool, beside: str = "") -> Check:
+def _steady(what: str, longer: str, found: Movement, moved: bool, got_worse: bool, beside: str = "") -> Check:
     """Figures of a storage that gets slower are better than what comes. `beside`: what counts for nothing."""
     towards = ("slower" if got_worse else "faster") if moved else "as before"
     return make_check(
@@ -309,7 +335,7 @@ def _steady(what: str, found: Movement, moved: bool, got_worse: bool, beside: st
         f"constant from start to end, within {100 * CHANGE_MIN:.0f} % or its scatter{beside}",
         f"{towards} at the end: {human_percent(found.change, sign='+')}",
         "better" if got_worse else "worse",
-        "steady state was not reached: make the run longer shows where that ends",
+        f"increase {longer}, so that the run reaches a steady state",
     )
 
 
@@ -318,7 +344,9 @@ def check_together(phase: StreamFigures) -> Iterator[Check]:
     if not phase.first_done_s or not phase.last_done_s:
         return
     share = phase.first_done_s / phase.last_done_s
-    yield ended_together(f"threads end together ({phase.phase})", share, "write more bytes per thread")
+    yield ended_together(
+        f"threads end together ({phase.phase})", share, "increase --size, the bytes per thread"
+    )
 
 
 def check_read_back(phase: StreamFigures) -> Iterator[Check]:
@@ -330,7 +358,7 @@ def check_read_back(phase: StreamFigures) -> Iterator[Check]:
             "no block differs",
             f"{phase.mismatches} blocks differ",
             "either",
-            "this storage returned different bytes than were written: fix it before anything else",
+            "find the cause before you use this storage: it returned different bytes than were written",
         )
 
 
@@ -352,12 +380,12 @@ def check_read(
             expected,
             direct_cached,
             "better",
-            "write more bytes than memory, or use storage without that cache",
+            "increase --size beyond the memory size, or use storage without that cache",
         )
     elif is_direct and (cached is None or cached <= CACHED_SHARE):
         yield make_check(name, "ok", expected, "direct I/O")
     elif cached is None:
-        yield make_check(name, "warning", expected, "the kernel does not report it", "better", advice)
+        yield make_check(name, "warning", expected, "not reported by the kernel", "better", advice)
     else:
         # Also of direct I/O: a file system may take O_DIRECT, and use its cache.
         outcome = _graded(cached, CACHED_SHARE, CACHED_SHARE_MAX)
@@ -379,7 +407,7 @@ def check_size(
         "more than memory, or no cache except the page cache, which is checked",
         f"{own_cache}; {sizes}" if own_cache else sizes,
         "better",
-        "recently written data may be read from memory: use a --size above the memory size",
+        "increase --size beyond the memory size: recently written data may be read from memory",
     )
 
 
@@ -417,11 +445,11 @@ def machine_checks(document: LoadDocument, seconds: float) -> Iterator[Check]:
             f"at most {100 * STEAL_SHARE:.0f} % of the processors' time",
             f"{100 * steal:.1f} %",
             "worse",
-            "other virtual machines used the processors",
+            "reserve processors for this virtual machine: others used them",
         )
         yield from check_quiet(document)
-    yield from _check_waiting(waits_ns(document), seconds)
     workload = document.plan.workload
+    yield from _check_waiting(waits_ns(document), seconds, _thread_option(workload))
     if not isinstance(workload, FramesWorkload) or workload.rate_hz == 0:
         yield from check_running(document)
 
@@ -451,7 +479,14 @@ def waits_ns(document: LoadDocument) -> list[int]:
     return own + [phase.storage_waited_ns for phase in phases if phase.storage_waited_ns is not None]
 
 
-def _check_waiting(waits: list[int], seconds: float) -> Iterator[Check]:
+def _thread_option(workload: object) -> str:
+    """Returns the option that sets the number of threads."""
+    if isinstance(workload, FramesWorkload):
+        return "--writers"
+    return "--streams" if isinstance(workload, NetworkWorkload) else "--threads"
+
+
+def _check_waiting(waits: list[int], seconds: float, option: str) -> Iterator[Check]:
     known = [wait for wait in waits if wait >= 0]
     if not known or seconds <= 0:
         return
@@ -462,5 +497,5 @@ def _check_waiting(waits: list[int], seconds: float) -> Iterator[Check]:
         f"no thread waits for a processor for more than {100 * WAIT_SHARE:.0f} % of the time",
         f"{100 * share:.1f} %",
         "worse",
-        "use fewer threads (--writers, --threads; --backend store has five more per file), or more cores",
+        f"reduce {option}, or use a machine with more cores",
     )

@@ -101,7 +101,7 @@ def clock_checks(clock: Clock) -> Iterator[Check]:
             f"one of {', '.join(QUICK_SOURCES)}",
             clock.source,
             "worse",
-            "find out why the kernel does not use the processor's clock: dmesg, clocksource",
+            "check with dmesg why the kernel does not use the processor's own clock",
         )
 
 

@@ -138,7 +138,7 @@ def check_kept(conditions: Conditions) -> Check:
         "written data survives a loss of power",
         conditions.memory or f"no sign that {conditions.file_system} is in memory",
         "better",
-        "name a folder on the storage to measure",
+        "name a directory on the storage to measure",
     )
 
 

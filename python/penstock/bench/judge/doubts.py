@@ -26,7 +26,7 @@ def doubtful(run: Run, bias: Bias) -> list[Check]:
 
 @dataclass(frozen=True)
 class BestCase:
-    """What storage that lost frames beside other programs would have carried at most without these."""
+    """The most that storage which lost frames under other load would have sustained without that load."""
 
     needed_bytes_per_s: float
     bytes_per_s: float | None  # None: not known
@@ -43,15 +43,13 @@ class BestCase:
         needed = human_rate(self.needed_bytes_per_s)
         if self.bytes_per_s is None:
             return f"the best case for the storage is unknown because {self.unknown}; required: {needed}"
-        kept = f"they used the processors for at most {human_percent(self.hindered, 2)} of the time"
-        found = f"{human_rate(self.bytes_per_s)} at most, of {needed}"
+        kept = f"other load delayed the run for at most {human_percent(self.hindered, 2)} of the time"
+        found = f"at most {human_rate(self.bytes_per_s)} of the required {needed}"
         if self.is_far_too_slow:
-            return (
-                f"other load does not explain it: {kept}; without it the storage would have sustained {found}"
-            )
+            return f"{kept}, which does not explain the loss: without it, the storage would sustain {found}"
         return (
-            f"other load may explain it: {kept}; without it the storage might have sustained {found}"
-            " of the required rate; at half of that or less the answer would be no"
+            f"{kept}, which may explain the loss: without it, the storage would sustain {found} (the answer"
+            " is no at half of that or less)"
         )
 
 
@@ -78,18 +76,18 @@ def best_case(run: Run) -> BestCase | None:
 
 
 def _why_unknown(run: Run, doubts: set[str], hindered: float | None) -> str:
-    """What a best case takes, and does not exist; empty where it can be told."""
+    """Returns why no best case can be computed; empty if it can."""
     known = {check.name: check.outcome for check in run.checks}
     if not run.document.storage.direct:
-        return "it went through the page cache, which other programs also fill"
+        return "the data went through the page cache, which other programs also fill"
     if hindered is None:
-        return "the kernel does not report it how long something waited for a processor"
+        return "the kernel does not report how long threads waited for a processor"
     if run.ceiling_hz is None:
         return "the generator's own ceiling was not measured"
     if others := doubts - _OF_PROCESSORS:
-        return f"not only processors limited it ({', '.join(sorted(others))})"
+        return f"more than the processors limited the run ({', '.join(sorted(others))})"
     if known.get(ALONE) != "ok":
-        return f'the check "{ALONE}" is not ok'
+        return f'the check "{ALONE}" did not pass'
     return "threads waited for a processor all the time" if hindered >= 1 else ""
 
 

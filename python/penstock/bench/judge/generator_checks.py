@@ -101,7 +101,7 @@ def check_running(document: LoadDocument) -> Iterator[Check]:
             f"it stalls for at most {human_seconds(GAP_S)}, and {100 * GAP_SHARE:.0f} % of a phase",
             worst.actual,
             "worse",
-            "it was stopped, or another program used the processors: run again on an idle machine",
+            "run again on an idle machine: the generator was stopped, or another program used the processors",
         )
 
 
@@ -115,14 +115,14 @@ def check_own_work(phase: StreamPhase) -> Iterator[Check]:
             phase.phase,
             phase.verify_ns * 1e-9 / seconds,
             "comparing the data read",
-            "this storage reads faster than measured: use --no-verify once its data is known to be correct",
+            "use --no-verify once the data is known to be correct: the storage reads faster than measured",
         )
     if phase.fill_ns is not None:
         yield _check_own_share(
             phase.phase,
             phase.fill_ns * 1e-9 / seconds,
             "generating the data to write",
-            "this storage writes faster than measured: use more --threads, or a larger --queue-depth",
+            "increase --threads or --queue-depth: the storage writes faster than measured",
         )
 
 
@@ -136,7 +136,7 @@ def check_handing_over(document: LoadDocument) -> Iterator[Check]:
             "",
             max(0.0, 1 - sum_s(document.times.service) / seconds),
             "in which writers wait for a frame or generate it",
-            "this storage writes faster than measured: use more --writers, or larger frames",
+            "increase --writers: the storage writes faster than measured",
         )
 
 

@@ -164,7 +164,7 @@ def check_reached(meanwhile: Meanwhile, document: LoadDocument, conditions: Cond
         f"at least {100 * _REACHED_SHARE:.0f} % of what the run wrote and read",
         f"{human_bytes(moved)} {what}by {meanwhile.device}, {human_bytes(own)} by the run",
         "better",
-        "something in between kept the data: a cache, or a suppressed sync",
+        "find out what kept the data back: a cache in between, or a suppressed sync",
     )
 
 

@@ -51,7 +51,7 @@ def _check_round_trips(figures: NetworkFigures) -> Iterator[Check]:
         "enough round trips",
         f"at least {ROUND_TRIPS_MIN} of each size, for the 99.9th percentile",
         f"{fewest.count} of {fewest.message_bytes} bytes",
-        "a longer --latency-seconds",
+        "increase --latency-seconds",
         "either",
     )
 
@@ -64,15 +64,15 @@ def _of_transfer(transfer: TransferFigures) -> Iterator[Check]:
         busiest <= BUSY_SHARE,
         f"network-bound, not processor-bound ({transfer.name})",
         f"no thread is busy more than {100 * BUSY_SHARE:.0f} % of the time",
-        f"one of the {end}: {100 * busiest:.0f} %",
-        "more --streams, on machines with free processors; other --cpus",
+        f"a thread of the {end}: {100 * busiest:.0f} %",
+        "increase --streams on machines with free processors, or choose other --cpus",
     )
     yield _warned_unless(
         transfer.sent_again_share <= SENT_AGAIN_SHARE,
         f"few retransmissions ({transfer.name})",
         f"at most {human_percent(SENT_AGAIN_SHARE)} of the bytes",
         human_percent(transfer.sent_again_share, 2),
-        "packets are lost: check for other users of the link, full queues in switches, bad cables",
+        "check for other users of the link, full queues in switches and bad cables: packets are lost",
     )
 
 
@@ -87,7 +87,5 @@ def _check_long_enough(transfer: TransferFigures) -> Check:
         expected=f"at least {human_seconds(LONG_ENOUGH_S)}",
         actual=human_seconds(seconds),
         bias="either",
-        advice=""
-        if outcome == "ok"
-        else "TCP needs time to reach the rate of a link: use a longer --seconds",
+        advice="" if outcome == "ok" else "increase --seconds: TCP needs time to reach the rate of a link",
     )

@@ -31,7 +31,7 @@ def rank_checks(document: LoadDocument) -> Iterator[Check]:
         f"each within {human_seconds(RANK_LATE_S)} of the start",
         human_seconds(late_s),
         "worse",
-        "the network between the ranks, or their machines, are under load",
+        "reduce the load on the ranks' machines and on the network between them",
     )
     error_s = max(rank.clock_error_ns for rank in document.job.parts) * 1e-9
     yield make_check(
@@ -40,7 +40,7 @@ def rank_checks(document: LoadDocument) -> Iterator[Check]:
         f"known to within {human_seconds(CLOCK_ERROR_S)}",
         human_seconds(error_s),
         "either",
-        "times of different ranks are only that accurate: use a faster network, or idle machines",
+        "use a faster network, or idle machines: times of different ranks are only that accurate",
     )
 
 
@@ -50,7 +50,9 @@ def check_ranks_end_together(document: LoadDocument) -> Iterator[Check]:
     for writer in document.generator.writers if document.generator is not None else []:
         last[writer.rank] = max(last.get(writer.rank, 0.0), writer.last_done_s or 0.0)
     if len(last) > 1 and max(last.values()) > 0:
-        yield ended_together("ranks end together", min(last.values()) / max(last.values()), "more frames")
+        yield ended_together(
+            "ranks end together", min(last.values()) / max(last.values()), "increase --frames"
+        )
 
 
 def ended_together(name: str, share: float, advice: str) -> Check:

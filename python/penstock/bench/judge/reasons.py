@@ -12,7 +12,7 @@ from penstock.model.units import human_hz
 
 STEP_NAMES: dict[StepKind, str] = {
     "rate": "at the detector's rate",
-    "probe": "a preliminary check",
+    "probe": "preliminary run",
     "full speed": "unpaced",
     "search": "search",
     "soak": "soak",
@@ -95,7 +95,7 @@ def answer_of(measured: Measured, margin: float | None, lost: int) -> tuple[Answ
     at_rate = measured.at_rate
     if not any(step.kind in ("rate", "soak") for step in at_rate):
         void = [step for step in measured.steps if step.kind == "rate"]
-        return "invalid", _invalid(void[-1]) if void else [Reason("no measurement at its rate")]
+        return "invalid", _invalid(void[-1]) if void else [Reason("no measurement at the detector's rate")]
     if lost > 0:
         answer, found = _of_losers([step for step in at_rate if frame_counts([step])[1]])
         return answer, [*found, *([SOAK_LEFT_OUT] if measured.soak_left_out else [])]
@@ -141,7 +141,9 @@ def _name(step: Step) -> str:
 def _yes_doubts(measured: Measured, margin: float | None) -> Iterator[Reason]:
     """Why a storage that lost nothing may be too weak all the same."""
     if measured.problem is not None:
-        yield Reason(f"it is incomplete: {measured.problem}", "run it again to completion")
+        yield Reason(
+            f"the measurement is incomplete: {measured.problem}", "run it again, and let it complete"
+        )
     for step in measured.at_rate:
         yield from _doubts(step, "better")
         yield from _not_held(step)
@@ -164,8 +166,8 @@ def _yes_doubts(measured: Measured, margin: float | None) -> Iterator[Reason]:
 
 
 _LATER = (
-    "frames are late: check what else uses this storage; a larger --buffer-seconds absorbs longer stalls,"
-    " and --late-after sets the deadline"
+    "check what else uses this storage; increase --buffer-seconds to absorb longer stalls, or --late-after to"
+    " allow later frames"
 )
 
 
@@ -207,9 +209,9 @@ def _unmeasured_as(measured: Measured) -> str:
         return "no sustained rate was found"
     full = measured.full_speed
     if not measured.searches and full is not None and full.outcome == "invalid":
-        return "the run unpaced is invalid, and no search was asked for"
+        return "the unpaced run is invalid, and no search was requested"
     ended = INTERRUPTED if measured.problem == INTERRUPTED else "the measurement ended"
-    return f"{ended} before {'the search' if measured.searches else 'the run unpaced'}"
+    return f"{ended} before {'the search' if measured.searches else 'the unpaced run'}"
 
 
 def _chance(measured: Measured) -> Iterator[Reason]:
@@ -225,15 +227,15 @@ def _chance(measured: Measured) -> Iterator[Reason]:
         yield Reason(
             f"{human_hz(search.chance_hz[0])} was sustained in one run and not in another, and the"
             f" sustained rate below it was not repeated: the storage may sustain less",
-            "the search: increase --search-time, so that it can repeat its bracket endpoints",
+            "increase --search-time, so that the search can repeat its bracket endpoints",
         )
 
 
 def _too_near(measured: Measured, failed_hz: float) -> Iterator[Reason]:
     percent = 100 * (failed_hz / measured.needed_hz - 1)
     yield Reason(
-        f"a rate that is only {percent:.1f} % higher was not sustained: that this one was may be chance",
-        "the rate is at the storage's limit: use a longer --soak, or a lower --rate",
+        f"a rate only {percent:.1f} % higher was not sustained: chance may have sustained this one",
+        "increase --soak to confirm the rate, or reduce --rate: it is at the storage's limit",
     )
     for step in measured.steps:
         if step.kind == "search" and step.rate_hz == failed_hz and step.outcome == "not held":

@@ -62,7 +62,8 @@ def _with_steps(advice: str, steps: Sequence[Step]) -> str:
     names = [
         STEP_NAMES[step.kind]
         for step in steps
-        if any(check.outcome != "ok" and advice_of(check) == advice for check in step.run.checks)
+        if step.kind != "probe"
+        and any(check.outcome != "ok" and advice_of(check) == advice for check in step.run.checks)
     ]
     return f"{advice} ({', '.join(dict.fromkeys(names))})" if names else advice
 
@@ -117,33 +118,33 @@ def nothing_higher_was_tried(search: Search, steps: Sequence[Step]) -> bool:
 
 def _advice(measured: Measured) -> Iterator[str]:
     for step in measured.steps:
-        if step.kind == "probe":  # make the run longer took its place
+        if step.kind == "probe":  # a longer run replaced it
             continue
         yield from (advice_of(check) for check in step.run.checks if check.outcome != "ok" and check.advice)
     full = measured.full_speed
     at_rate = measured.sound("rate")
     if full is not None and at_rate and _generator_limited(full.run, at_rate[0].run.ceiling_hz):
-        yield "the measured rate is close to the generator's limit: the storage sustains at least that"
+        yield "increase --writers: the measured rate is close to the generator's limit, not the storage's"
     search = measured.search
     if search is None:
         return
     held_top = search.not_held_hz is None and search.held_hz is not None and search.held_hz >= search.top_hz
     if search.ended == "top" or (held_top and search.ended in ("time", "steps")):
-        why = "with more free space" if search.top_reason == "space" else "with a larger --search-max"
+        how = "free space on the target" if search.top_reason == "space" else "increase --search-max"
         if search.ended != "top":
-            why += ", and a longer --search-time, so that it is repeated"
-        yield f"the highest rate tried was sustained: the storage may sustain more; measure it {why}"
+            how += " and increase --search-time"
+        yield f"{how}: the highest rate tried was sustained, so the storage may sustain more"
     elif search.ended in ("time", "steps"):
-        yield "the search ended before its bracket was narrow and repeated: increase --search-time"
+        yield "increase --search-time: the search ended before its bracket was narrow and repeated"
     elif search.ended == "invalid":
-        yield "the search ended at invalid runs: the storage sustains at least the highest valid rate"
+        yield "rerun on an idle machine: the search ended at invalid runs, above the highest valid rate"
     elif search.ended == "chance":
         yield (
-            "rates within the bracket were sustained in one run and not in another: rely on the lower"
-            " endpoint, and check what else uses this storage"
+            "rely on the lower endpoint of the bracket, and check what else uses this storage: rates within"
+            " the bracket were sustained in one run and not in another"
         )
     if search.ended not in ("time", "steps") and _has_single_run(search):
-        yield "one bracket endpoint rests on a single run; rerun to confirm"
+        yield "rerun to confirm: one bracket endpoint rests on a single run"
 
 
 def _has_single_run(search: Search) -> bool:

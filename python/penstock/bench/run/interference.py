@@ -138,7 +138,9 @@ def check_under_way(
         expected=f"at least {100 * UNDER_WAY_SHARE:.0f} % of the time",
         actual=actual,
         bias="better",
-        advice="" if outcome == "ok" else "make the background load longer: a larger --size, more --seconds",
+        advice=""
+        if outcome == "ok"
+        else "increase --size or --seconds in --background, so that the load restarts less often",
     )
 
 

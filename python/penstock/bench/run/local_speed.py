@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.bench.data.folder import BenchFolder, require_room, require_writable
+from penstock.bench.data.folder import BenchFolder, RoomAdvice, require_room, require_writable
 from penstock.bench.judge.checks import validity_of
 from penstock.bench.run.device_read import read_device
 from penstock.bench.run.run import (
@@ -26,6 +26,7 @@ _TRANSFER_BYTES = 8 << 20
 _CREATE_BYTES = 4096
 _CREATE_WRITERS = 4
 _DEVICE_BYTES_MAX = 64 << 30
+_ROOM = RoomAdvice("the measurement", "reduce --size or --files", "reduce --files")
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def speed_request(target: Path, size_bytes: int, files: int, seconds_max: float)
         ).as_fast_as_it_goes(files),
     )
     require_writable(target)
-    require_room(target, request.bytes, request.files)
+    require_room(target, request.bytes, request.files, _ROOM)
     return request
 
 
@@ -94,7 +95,7 @@ def _create_speed(run: Run) -> list[LocalSpeed]:
     seconds = run.document.seconds.completed if run.document.seconds else None
     if run.frames is None or not seconds:
         return []
-    how = f"{run.frames.written} files of 4 KiB by {_CREATE_WRITERS} threads in one folder, each synced"
+    how = f"{run.frames.written} files of 4 KiB by {_CREATE_WRITERS} threads in one directory, each synced"
     return [
         LocalSpeed(
             what="files created",

@@ -50,7 +50,7 @@ def metadata_workload(ranks: int = 1, **values: Any) -> MetadataWorkload:
     if workload.tree_folders > _TREE_FOLDERS_MAX:
         raise UsageError(
             f"--depth {workload.depth} with --branch {workload.branch}: {workload.tree_folders} directories"
-            f" a tree exceed the maximum of {_TREE_FOLDERS_MAX}",
+            f" per tree exceed the maximum of {_TREE_FOLDERS_MAX}",
             "use a smaller --depth or --branch",
         )
     if names > _NAMES_MAX:
@@ -156,8 +156,8 @@ def _check_seconds(figures: list[OperationFigures]) -> Iterator[Check]:
     for operation in (*left_out, *shortest):
         yield check_long_enough(
             operation.seconds,
+            "--items",
             operation.operation.replace("_", " "),
-            "more --items",
             OPERATION_S_MIN,
             others_stand=bool(stand),
         )
@@ -174,7 +174,9 @@ def _check_together(figures: list[OperationFigures], threads: int) -> Iterator[C
     if judged and threads > 1:
         worst = min(judged, key=lambda operation: operation.together)
         what = worst.operation.replace("_", " ")
-        yield ended_together(f"threads end together ({what})", worst.together, "use more --items per thread")
+        yield ended_together(
+            f"threads end together ({what})", worst.together, "increase --items, the number per thread"
+        )
 
 
 def _check_forced(document: LoadDocument, memory_file_system: bool) -> Iterator[Check]:
@@ -204,9 +206,9 @@ def _check_looked_up(
         return
     elsewhere = shifts_elsewhere(document, workload.threads)
     foreign = workload.shift in elsewhere
-    advice = "treat the rates of stat and read as those of this machine's caches, if it has any"
+    advice = "treat the rates of stat and read as those of this machine's caches"
     if elsewhere:
-        advice = f"--shift {elsewhere[0]}: each rank looks up items that a rank on another machine created"
+        advice = f"use --shift {elsewhere[0]}, so that ranks look up items created on another machine"
     yield make_check(
         "looked up in storage",
         "ok" if memory_file_system or foreign else "warning",

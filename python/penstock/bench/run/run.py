@@ -47,7 +47,7 @@ from penstock.programs.process import LogLine
 from penstock.programs.ranks import Ranks
 
 # What the ceiling is measured with: so many seconds' frames, and these take a fraction of that.
-_CEILING_S, _CEILING_FRAMES_MIN, _CEILING_FRAMES_MAX = 2.0, 50, 100_000
+CEILING_S, _CEILING_FRAMES_MIN, _CEILING_FRAMES_MAX = 2.0, 50, 100_000
 # Storage whose files are whole pages, with direct I/O; and what the smallest file takes without.
 _PAGE = 4096
 RATE_MAX_HZ = 1e7
@@ -109,6 +109,8 @@ class FramesRequest(FramesPattern):
     ranks: int = Field(1, ge=1, le=256)
     access: Access
     image: ImageRequest | None = None
+    longer: str = ""
+    """option that makes the run longer; empty: that of `penstock bench frames`"""
 
     @property
     def stored_bytes_each(self) -> int:
@@ -258,7 +260,7 @@ def measure_ceiling(
     request: FramesRequest, telling: Telling, image: FrameImage | None = None, team: Ranks | None = None
 ) -> float | None:
     """Frames a second of the same pattern without storage; None where nothing was written in time."""
-    frames = math.ceil(request.rate_hz * _CEILING_S)
+    frames = math.ceil(request.rate_hz * CEILING_S)
     least = max(_CEILING_FRAMES_MIN, request.ranks)
     unpaced = request.as_fast_as_it_goes(min(_CEILING_FRAMES_MAX, max(least, frames)))
     plan = frames_plan(unpaced, NullBackend(), "ceiling-", image)
@@ -318,7 +320,7 @@ def _run_frames(
     document = load(frames_plan(request, backend, prefix, image), telling.progress, telling.log, team)
     meanwhile, clock = watch.seen(), clocks.seen()
     checks = [
-        *frame_checks(document, ceiling_hz, is_memory(conditions), conditions.direct_cached),
+        *frame_checks(document, ceiling_hz, is_memory(conditions), conditions.direct_cached, request.longer),
         *storage_checks(document, conditions, meanwhile),
         *clock_checks(clock),
     ]

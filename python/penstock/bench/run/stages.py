@@ -17,7 +17,7 @@ from penstock.bench.judge.reasons import INTERRUPTED, Measured
 from penstock.bench.judge.search import STEPS_MAX, Bracket, limits_of, search
 from penstock.bench.judge.verdict import judge
 from penstock.bench.run.interference import run_beside
-from penstock.bench.run.run import FRAMES_MAX, RATE_MAX_HZ, FramesRequest, Telling, run_frames
+from penstock.bench.run.run import CEILING_S, FRAMES_MAX, RATE_MAX_HZ, FramesRequest, Telling, run_frames
 from penstock.model.bench.runs import Run, Search, Step, StepKind, StepOutcome, Verdict
 from penstock.model.errors import PenstockError
 from penstock.programs.beside import Repeated
@@ -28,6 +28,8 @@ _FULL_SPEED_FRAMES_MIN = 20
 # A shorter run unpaced is made again with more frames; with some to spare, since it gets faster.
 FULL_SPEED_S = 2 * FAR_TOO_SHORT_S
 _FULL_SPEED_SPARE = 1.3
+# To start the load generator and to remove the files of a step, as measured on a local disk.
+_AROUND_S = 1.0
 GOES_ON = "the measurement was still running when this was written"
 
 
@@ -40,7 +42,7 @@ def late_limit_s(at_rate: FramesRequest, asked_s: float | None) -> float:
 
 @dataclass(frozen=True)
 class VerdictRequest:
-    """What a verdict is asked for. Times are seconds; 0 leaves the search or the soak out."""
+    """What a verdict measures. Times are in seconds; 0 skips the search or the soak."""
 
     detector: str
     at_rate: FramesRequest
@@ -63,11 +65,13 @@ class VerdictRequest:
     def soak(self) -> FramesRequest | None:
         if not self.soak_s:
             return None
-        return self.at_rate.at(self.at_rate.rate_hz, math.ceil(self.soak_s * self.at_rate.rate_hz))
+        soak = self.at_rate.at(self.at_rate.rate_hz, math.ceil(self.soak_s * self.at_rate.rate_hz))
+        return soak.model_copy(update={"longer": "--soak"})
 
     def search_step(self, rate_hz: float) -> FramesRequest:
-        """Returns a duration that its checks require."""
-        return self.at_rate.at(rate_hz, max(FRAMES_MIN, math.ceil(self.step_s * rate_hz)))
+        """Returns a run as long as its checks require. A longer one at the detector's rate is the soak."""
+        step = self.at_rate.at(rate_hz, max(FRAMES_MIN, math.ceil(self.step_s * rate_hz)))
+        return step.model_copy(update={"longer": "--soak"})
 
     @property
     def always(self) -> list[FramesRequest]:
@@ -75,15 +79,16 @@ class VerdictRequest:
         return [step for step in (self.at_rate, self.full_speed, self.soak) if step is not None]
 
     @property
-    def seconds_max(self) -> float:
-        """Of all steps, where the storage keeps up with the detector. An invalid one is made again once.
+    def seconds_expected(self) -> float:
+        """Returns the duration of all steps on storage that just sustains the detector.
 
-        The run unpaced is a preliminary check, and make the run longer where that was too short.
+        Each step at a rate measures the generator's ceiling first. A preliminary unpaced run that was too
+        short is replaced by a longer one. Repetitions of invalid runs are not included.
         """
-        at_rate = self.at_rate
-        full_s = self.full_speed.frames / at_rate.rate_hz + _FULL_SPEED_SPARE * FULL_SPEED_S
-        soak_s = 2 * self.soak.frames / at_rate.rate_hz if self.soak is not None else 0.0
-        return 2 * at_rate.frames / at_rate.rate_hz + full_s + self.search_s + soak_s
+        rate_hz = self.at_rate.rate_hz
+        paced = [step.frames / rate_hz + CEILING_S for step in (self.at_rate, self.soak) if step is not None]
+        unpaced = [self.full_speed.frames / rate_hz, _FULL_SPEED_SPARE * FULL_SPEED_S]
+        return sum(seconds + _AROUND_S for seconds in (*paced, *unpaced)) + self.search_s
 
     @property
     def search_steps_max(self) -> int:
@@ -210,7 +215,7 @@ class _Course:
             self.take_sound("soak", self.request.soak)
 
     def take_full_speed(self) -> Step:
-        """A first look says how many frames a run needs that is long enough, if there is room for them."""
+        """A preliminary run gives the number of frames of a run that is long enough, if there is room."""
         request = self.request
         looked = self.take("full speed", request.full_speed)
         seconds, rate_hz = _seconds_of(looked), _rate_of(looked)
@@ -268,7 +273,7 @@ def _seconds_of(step: Step) -> float:
 
 
 def _rate_of(step: Step) -> float | None:
-    """Frames a second of the run as fast as it went."""
+    """Returns the frame rate of the unpaced run."""
     figures, frame_bytes = step.run.frames, getattr(step.run.document.plan.workload, "frame_bytes", 0)
     if figures is None or not figures.carried_bytes_per_s or not frame_bytes:
         return None

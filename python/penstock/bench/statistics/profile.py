@@ -135,7 +135,7 @@ def profile_of(samples: Iterable[Sampled]) -> Profile:
             symbols[sampled.symbol, sampled.module, name] += sampled.share
     all_busy = sum(classes.values())
     if all_busy <= 0:
-        raise PenstockError("perf saw no work", "make the run longer gives it more to see")
+        raise PenstockError("perf sampled no work", "make the run longer, so that perf takes more samples")
     return Profile(
         idle_share=idle / (idle + all_busy),
         shares={name: share / all_busy for name, share in _largest_first(classes)},

@@ -11,7 +11,7 @@ from penstock.cli.option_table import DataclassTable, ModelTable, command_of
 from penstock.cli.verbosity import info, shows_progress
 from penstock.report.metadata import metadata_plan_view
 
-_ROOM = RoomAdvice(fewer_bytes="smaller or fewer files (--size, --items)", fewer_files="fewer --items")
+_ROOM = RoomAdvice(fewer_bytes="reduce --size or --items", fewer_files="reduce --items")
 
 
 def _metadata(parameters: MetadataParameters, of_ranks: RanksOptions, how: How) -> None:

@@ -21,7 +21,7 @@ from penstock.cli.option_table import DataclassTable, ModelTable, command_of
 from penstock.cli.verbosity import info, shows_progress
 from penstock.report.runs import stream_plan_view
 
-_ROOM = RoomAdvice(fewer_bytes="a smaller --size", fewer_files="fewer --threads, or --shared")
+_ROOM = RoomAdvice(fewer_bytes="reduce --size", fewer_files="reduce --threads, or use --shared")
 # Parameters that streams through HDF5 do not have.
 _NOT_OF_HDF5 = ("segments", "order", "queue_depth", "buffered", "mpi_io", "block")
 _OF_NULL = ("null_delay", "null_straggler", "null_freeze")

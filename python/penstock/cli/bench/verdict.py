@@ -106,7 +106,8 @@ def verdict_command(
         bool,
         typer.Option(
             "--quick",
-            help="Make only the first two runs: no search, no soak.",
+            help="Skip the search and the soak. The other two runs take about 50 s by default; --seconds sets"
+            " their duration.",
             rich_help_panel=panels.WORKLOAD,
         ),
     ] = False,
@@ -180,7 +181,7 @@ def verdict_command(
     frame_bytes = plain_bytes if image is None else make_template(image).frame_bytes
     at_rate = frames_request(
         frame_bytes, rate_hz, seconds, writers, buffer_seconds, late_after, layout, access
-    ).model_copy(update={"rename": rename, "image": image})
+    ).model_copy(update={"rename": rename, "image": image, "longer": "--seconds"})
     request = VerdictRequest(
         detector=_name_of(chosen),
         at_rate=at_rate,
@@ -223,13 +224,13 @@ def verdict_command(
 
 def _require_room(request: VerdictRequest, target: Path, second: Second | None) -> None:
     """Raises PenstockError if a step that is always made lacks space; the remedy names its option."""
-    shorter = "a shorter one (--seconds)"
+    shorter = "reduce --seconds"
     what = {
         "the first run": (request.at_rate, shorter),
         "the unpaced run": (request.full_speed, shorter),
     }
     if request.soak is not None:
-        what["the soak"] = (request.soak, "a shorter one (--soak; 0: none)")
+        what["the soak"] = (request.soak, "reduce --soak (0: no soak)")
     for name, (step, fewer_bytes) in what.items():
         advice = RoomAdvice(name, fewer_bytes)
         require_room_for_both(target, step.bytes, step.files, second, advice)
@@ -313,7 +314,7 @@ def _show(verdict: Verdict, json: bool) -> None:
         print_json(verdict)
     else:
         last = verdict.steps[-1]
+        out().print(verdict_view(verdict))
+        out().print()
         out().print(f"Checks of the last run ({STEP_NAMES[last.kind]}):", soft_wrap=True)
         out().print(checks_table(last.run.checks))
-        out().print()
-        out().print(verdict_view(verdict))

@@ -27,9 +27,9 @@ class Check(_Part):
 
     @property
     def reported(self) -> str:
-        """Where it does not hold: 'check "long enough" failed: 24.7 ms; expected at least 10 s'."""
-        outcome = {"failed": "failed", "warning": "gives a warning", "ok": "holds"}[self.outcome]
-        return f'check "{self.name}" {outcome}: {self.actual}; expected {self.expected}'
+        """Returns 'check "long enough" failed: 24.7 ms; expected: at least 10 s'."""
+        outcome = {"failed": "failed", "warning": "gives a warning", "ok": "passed"}[self.outcome]
+        return f'check "{self.name}" {outcome}: {self.actual}; expected: {self.expected}'
 
 
 class Conditions(_Part):
