@@ -47,32 +47,32 @@ def campaign_plan_view(plan: CampaignPlan) -> Table:
     if campaign.reproduces:
         rows["reproduces"] = campaign.reproduces
     writes = (
-        f"{human_bytes(plan.bytes_at_once())} at most at once, {human_bytes(plan.bytes_left())} in all; each"
-        f" run in a new directory, removed afterwards"
+        f"{human_bytes(plan.bytes_left())} in all, at most {human_bytes(plan.bytes_at_once())} at a time;"
+        f" each run in a new directory, removed afterwards"
     )
     rows |= {
         "workload": campaign.workload
         + "".join(f", {name} {parameter_text(value)}" for name, value in campaign.parameters.items()),
         "targets": ", ".join(_target_text(target) for target in campaign.targets),
         "cases": f"{len(cases)}: {', '.join(cases[:_CASES_SHOWN])}{more}",
-        "blocks": f"{campaign.blocks}, each with every case once, in its own order (seed {campaign.seed})",
-        "runs": f"{left} remaining" + (f", {done} are done" if done else ""),
+        "blocks": f"{campaign.blocks}, each with every case once, in random order (seed {campaign.seed})",
+        "runs": f"{left} remaining" + (f", {done} done" if done else ""),
         "writes": writes if left and campaign.folders else "",
         "takes": _takes(plan) if left else "",
     }
     for number, warning in enumerate(length_warnings(plan) if left else (), 1):
-        rows["too short?" if number == 1 else f"too short? ({number})"] = warning
+        rows["warning" if number == 1 else f"warning ({number})"] = warning
     for number, departure in enumerate(campaign.departures, 1):
         rows[f"differs ({number})"] = departure
     return fact_table(rows)
 
 
 def _target_text(target: Target) -> str:
-    """ "moosefs = /mnt/x (3 servers, each with a disk like ssd)"."""
+    """ "moosefs = /mnt/x (3 servers, local disk ssd)"."""
     text = target.path if target.name == target.path else f"{target.name} = {target.path}"
     if target.servers is None:
         return text
-    disk = f", each with a disk like {target.local}" if target.local else ""
+    disk = f", local disk {target.local}" if target.local else ""
     return f"{text} ({counted(target.servers, 'server')}{disk})"
 
 
@@ -122,10 +122,10 @@ def _summary(campaign: Campaign) -> str:
     )
     if reasons:
         named = ", ".join(f"{name} ({count})" for name, count in reasons.most_common(_REASONS_SHOWN))
-        text += f"; invalid for: {named}"
+        text += f"; failed checks: {named}"
     if not campaign.complete:
         text += f"; {sum(1 for _ in left_of(campaign))} remain"
-    return text + ". Medians of runs that are not invalid, with the lowest and the highest run."
+    return text + ". Medians without invalid runs, with the lowest and the highest run."
 
 
 def _failure_lines(campaign: Campaign) -> list[Text]:
@@ -165,14 +165,14 @@ def missing_value(campaign: Campaign, view: View) -> str:
     """What a view cannot show, where it can show nothing."""
     if not shown_cases(campaign, view):
         if "servers" in (view.rows, *view.columns):
-            return "no target has a number of servers: --target NAME=PATH,servers=N"
-        return "it leaves out all cases"
+            return "no target has a number of servers; give it with --target NAME=PATH,servers=N"
+        return "`leave_out` hides all cases"
     if view.share_of is not None and view.share_of.local and not any(each.local for each in campaign.targets):
-        return f"no target names the local disk of its servers: --target {_LOCAL}"
+        return f"no target names the local disk of its servers; name it with --target {_LOCAL}"
     wanted = list(view.values.values()) or [view.value]
     if any(value in units_of(campaign) for value in wanted):
         return ""
-    return f"no run has the value {wanted[0]}"
+    return f"no run has the metric {wanted[0]}"
 
 
 def table_titles(grid: Grid) -> list[str]:

@@ -44,7 +44,7 @@ def comparison_view(comparison: Comparison) -> RenderableType:
     same = Text(
         "All known conditions are the same."
         if both
-        else "One of them has no valid run: conditions cannot be compared."
+        else "One set has no valid run, so conditions cannot be compared."
     )
     parts += [_differences_table(differing) if differing else same, Text()]
     if comparison.values:
@@ -59,8 +59,8 @@ def _dim(text: str) -> list[Text]:
 
 
 _CHANGE_OF = {
-    "in blocks": "of pairs of runs that were made next to each other",
-    "apart": "between the means of both sets",
+    "in blocks": "that between neighbouring runs of both sets",
+    "apart": "that between the means of both sets",
 }
 
 
@@ -73,16 +73,16 @@ def change_note(values: Sequence[ValueComparison]) -> str:
     how = " or ".join(text for design, text in _CHANGE_OF.items() if design in designs)
     mean = ", the geometric mean of ratios" if any(row.scale == "ratio" for row in judged) else ""
     drift = ", without the drift" if any(row.drift is not None for row in judged) else ""
-    return f"The change is {how}{mean}{drift}; medians are those of each set, and may differ otherwise."
+    return f"The change is {how}{mean}{drift}; the ratio of the medians may differ from it."
 
 
 def answer_text(comparison: Comparison) -> str:
-    words = {"worse": "B is worse", "nothing worse": "nothing is worse in B"}
+    words = {"worse": "B is worse", "nothing worse": "B is not worse"}
     return words.get(comparison.answer, comparison.answer)
 
 
 def _why(reasons: Sequence[str]) -> list[Text]:
-    return [Text("why:"), *(Text(f"- {reason}") for reason in reasons)] if reasons else []
+    return [Text("Why:"), *(Text(f"- {reason}") for reason in reasons)] if reasons else []
 
 
 def set_text(facts: SetFacts) -> str:
@@ -108,7 +108,7 @@ def _table(*titles: str) -> Table:
 
 
 def _values_table(values: Sequence[ValueComparison]) -> Table:
-    table = _table("case", "value", "A", "B", "change", "outcome")
+    table = _table("case", "metric", "A", "B", "change", "outcome")
     table.columns[-1].no_wrap = True
     for row in values:
         table.add_row(
@@ -125,7 +125,7 @@ def _values_table(values: Sequence[ValueComparison]) -> Table:
 def _outcome_text(row: ValueComparison) -> Text:
     text = Text(row.outcome, style=_OUTCOME_STYLE[row.outcome])
     if row.detectable is not None:
-        text.append(f"\nseen from {seen_text(row)}", style="not bold default")
+        text.append(f"\ndetectable from {seen_text(row)}", style="not bold default")
     return text
 
 
@@ -188,7 +188,7 @@ def _changes_table(changes: Sequence[Change]) -> Table:
 
 
 def _movements_table(rows: Sequence[TrendRow]) -> Table:
-    table = _table("case", "value", "", "a document", "movement")
+    table = _table("case", "metric", "", "per document", "trend")
     for row in rows:
         movement = row.movement + (f" at {', '.join(row.jumped_at)}" if row.jumped_at else "")
         slope = ""
@@ -214,7 +214,7 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 def _points_table(rows: Sequence[TrendRow]) -> Table:
-    table = _table("case", "value", "document", "median", "from those before")
+    table = _table("case", "metric", "document", "median", "vs. preceding")
     for row in rows:
         for number, point in enumerate(row.points):
             jump = "" if point.jump is None else _size(point.jump, row.unit, row.scale, "+")

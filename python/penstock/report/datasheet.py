@@ -27,7 +27,7 @@ def speed_plan_view(request: SpeedRequest, target: str, seconds: float, devices:
     rows = {
         "target": f"a new directory in {target}, removed afterwards",
         "sequential": f"{human_size(request.stream.thread_bytes)} written and read, or"
-        f" {human_seconds(seconds)} of each",
+        f" for {human_seconds(seconds)} each",
         "files": f"{request.creates.files} of {human_size(request.creates.frame_bytes)} created",
         "devices read": ", ".join(devices),
     }
@@ -43,10 +43,10 @@ def _sections(sheet: DataSheet, sources: bool) -> Iterator[Section]:
         ]
         yield Section(group.title, header, rows)
     if sheet.speeds:
-        header = ("measured", "", "how", "", "doubts")
-        yield Section("Measured, briefly", header, [_speed(speed) for speed in sheet.speeds])
+        header = ("measured", "", "how", "", "caveats")
+        yield Section("Quick measurement", header, [_speed(speed) for speed in sheet.speeds])
     lines = [f"{hint.what}. Reason: {hint.why}. Remedy: {hint.remedy}" for hint in sheet.hints]
-    yield Section("Hints", ("",), lines=lines or ["no setting that costs speed was found"])
+    yield Section("Hints", ("",), lines=lines or ["no setting that limits throughput was found"])
 
 
 def _value(fact: Fact) -> str:
@@ -64,5 +64,5 @@ def _value(fact: Fact) -> str:
 def _speed(speed: LocalSpeed) -> tuple[str, ...]:
     if speed.value is None:
         return speed.what, "not measured", speed.how, "", "; ".join(speed.doubts)
-    value = human_rate(speed.value) if speed.unit == "B/s" else f"{speed.value:,.0f} a second"
+    value = human_rate(speed.value) if speed.unit == "B/s" else f"{speed.value:,.0f} files/s"
     return speed.what, value, speed.how, speed.validity, "; ".join(speed.doubts)

@@ -1,4 +1,4 @@
-"""What a second load does to a first one, for people."""
+"""The effect of a background load, for people."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ from penstock.report.values import value_text
 
 
 def second_plan_view(second: Second, blocks: int) -> Table:
-    """What will run beside the first load, before it does."""
+    """Returns the planned background load."""
     return fact_table({**second_rows(second), "blocks": f"{blocks}, each alone and with background load"})
 
 
@@ -26,11 +26,11 @@ def second_rows(second: Second) -> dict[str, str]:
     where = second.about
     if second.target is not None:
         where = f"a new directory in {second.target}, removed afterwards; {human_size(second.bytes)}"
-    return {"beside": second.text, "in": where}
+    return {"background load": second.text, "in": where}
 
 
 def run_line(done: CaseRun) -> str:
-    """ "block 2, beside: carried 410 MB/s (valid)"."""
+    """ "block 2, with background load: throughput 410 MB/s (valid)"."""
     values = values_of(done.run)
     name = next(iter(values), "")
     shown = f"{name} {value_text(values[name].value, values[name].unit)}" if name else "nothing measured"
@@ -53,14 +53,16 @@ def effects_view(campaign: Campaign, effects: list[Effect]) -> RenderableType:
             else "",
         )
     blocks, sound = len({each.block for each in campaign.runs}), len(sound_pairs(campaign))
-    left_out = f" {blocks - sound} left out: a run is invalid or ended early." if sound < blocks else ""
-    of_blocks = f"Medians of {counted(sound, 'block')}; the ratio is of runs of the same block.{left_out}"
+    left_out = (
+        f" {blocks - sound} left out, with a run that is invalid or ended early." if sound < blocks else ""
+    )
+    of_blocks = f"Medians of {counted(sound, 'block')}; the ratio compares runs of the same block.{left_out}"
     heading = Text(campaign.title, style="bold")
     return Group(heading, Text(), table, Text(), Text(of_blocks), *_wanting(campaign))
 
 
 def _wanting(campaign: Campaign) -> Iterator[RenderableType]:
-    """Checks that did not hold, once each."""
+    """Returns the checks that did not pass, once each."""
     found = {
         check.name: check for each in campaign.runs for check in each.run.checks if check.outcome != "ok"
     }

@@ -11,7 +11,7 @@ from penstock.model.units import human_seconds, human_size
 from penstock.report.tables import fact_table, repeated_rows
 
 TOO_SHORT = "too short"
-"""what stands in the place of a figure that there is none of"""
+"""shown in place of a metric that could not be measured"""
 # As such tables have been printed for decades.
 OPERATION_TITLES: dict[Operation, str] = {
     "folder_create": "Directory creation",
@@ -31,7 +31,7 @@ OPERATION_TITLES: dict[Operation, str] = {
 def metadata_plan_view(
     workload: MetadataWorkload, sync: Sync, target: str, repetitions: int | None = None, ranks: int = 1
 ) -> Table:
-    """What will be done, before it is."""
+    """Returns the planned run."""
     rows = {
         "target": f"a new directory in {target}, removed afterwards",
         **tree_rows(workload, ranks),
@@ -45,18 +45,18 @@ def metadata_plan_view(
 def tree_rows(workload: MetadataWorkload, ranks: int = 1) -> dict[str, str]:
     """What names there are, and who looks them up."""
     kinds = " and ".join(
-        name for name, wanted in (("folders", workload.folders), ("files", workload.files)) if wanted
+        name for name, wanted in (("directories", workload.folders), ("files", workload.files)) if wanted
     )
     trees = "one tree for all threads" if workload.shared else "one tree per thread"
     rows = {
-        "threads": f"{workload.threads}{f' in each of {ranks} ranks' if ranks > 1 else ''}, {trees}",
-        "tree": f"{workload.tree_folders} folders (depth {workload.depth}, branch {workload.branch})",
-        "items": f"{workload.items} {kinds} in each folder, by each thread:"
-        f" {workload.items_each(ranks)} of a kind",
+        "threads": f"{workload.threads}{f' per rank, {ranks} ranks' if ranks > 1 else ''}, {trees}",
+        "tree": f"{workload.tree_folders} directories (depth {workload.depth}, branch {workload.branch})",
+        "items": f"{workload.items} {kinds} per directory and thread,"
+        f" {workload.items_each(ranks)} of each kind in all",
         "iterations": f"{workload.iterations}, {names_made(workload, ranks)} names in all",
     }
     if workload.shift:
-        rows["shift"] = f"{workload.shift}: threads look up and remove what other threads made"
+        rows["shift"] = f"{workload.shift}: threads look up and remove what other threads created"
     return rows
 
 
@@ -67,22 +67,22 @@ def metadata_view(figures: list[OperationFigures]) -> RenderableType:
     """
     # Two tables: in one, figures of fast storage do not fit into 80 columns.
     rates = _table("per second", "max", "min", "mean", "std dev")
-    times = _table("of single operations", "p99", "slowest")
+    times = _table("single operations", "p99", "slowest")
     by_name = {operation.operation: operation for operation in figures}
     for name, title in OPERATION_TITLES.items():
         if name in by_name:
             rates.add_row(title, *_rate_cells(by_name[name]))
             times.add_row(title, *_time_cells(by_name[name]))
     iterations = max((operation.iterations for operation in figures), default=0)
-    note = f"{iterations} iterations; std dev divided by n - 1"
+    note = f"{iterations} iterations; std dev with n - 1"
     if any(operation.too_short for operation in figures):
-        note += f"; {TOO_SHORT}: less than {human_seconds(OPERATION_S_MIN)} in all, use more --items"
+        note += f"; {TOO_SHORT}: less than {human_seconds(OPERATION_S_MIN)} in all; increase --items"
     return Group(rates, Text(), times, Text(note, style="dim"))
 
 
 def _table(what: str, *titles: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(what, no_wrap=True, min_width=len("of single operations"))
+    table.add_column(what, no_wrap=True, min_width=len("single operations"))
     for title in titles:
         table.add_column(title, justify="right", no_wrap=True)
     return table

@@ -15,15 +15,18 @@ from penstock.report.tables import fact_table
 
 def network_plan_view(workload: NetworkWorkload, target: str) -> Table:
     """What will be done, before it is."""
-    rows = {"to": target, "takes": f"{human_seconds(seconds_of(workload))}, and fills the network meanwhile"}
+    rows = {
+        "to": target,
+        "takes": f"{human_seconds(seconds_of(workload))}, and saturates the network meanwhile",
+    }
     if workload.echo_bytes:
         sizes = ", ".join(human_size(size) for size in workload.echo_bytes)
-        rows["there and back"] = f"messages of {sizes}; {human_seconds(workload.echo_seconds)} each"
+        rows["round trips"] = f"messages of {sizes}; {human_seconds(workload.echo_seconds)} each"
     if workload.transfers:
         ways = ", ".join(workload.transfers)
         rows["transfers"] = (
             f"{ways}; {human_seconds(workload.seconds)} each, {counted(workload.streams, 'stream')},"
-            f" {human_size(workload.message_bytes)} a call"
+            f" {human_size(workload.message_bytes)} per call"
         )
     if workload.cpus:
         rows["processors"] = ", ".join(str(cpu) for cpu in workload.cpus)
@@ -31,10 +34,10 @@ def network_plan_view(workload: NetworkWorkload, target: str) -> Table:
 
 
 def network_rows(figures: NetworkFigures) -> dict[str, str]:
-    link = f"{human_rate(figures.link_bytes_per_s)}" if figures.link_bytes_per_s else "speed not known"
+    link = f"{human_rate(figures.link_bytes_per_s)}" if figures.link_bytes_per_s else "speed unknown"
     rows = {"link": f"{link}, {figures.interface}" if figures.interface else link}
     rows |= {
-        f"{human_size(trips.message_bytes)} and back": _round_trips(trips) for trips in figures.round_trips
+        f"round trip, {human_size(trips.message_bytes)}": _round_trips(trips) for trips in figures.round_trips
     }
     return rows | _all(figures.transfers)
 
@@ -45,10 +48,10 @@ def _all(transfers: Iterable[TransferFigures]) -> dict[str, str]:
         share = f", {100 * transfer.share_of_link:.1f} % of the link" if transfer.share_of_link else ""
         gigabits = transfer.bytes_per_s * 8e-9
         rows[transfer.name] = f"{human_rate(transfer.bytes_per_s)} ({human_number(gigabits)} Gbit/s){share}"
-        rows[f"{transfer.name}: sent again"] = f"{human_percent(transfer.sent_again_share, 2)} of the bytes"
-        rows[f"{transfer.name}: processors"] = (
-            f"sender {human_number(transfer.sender_s_per_gb)} s a GB,"
-            f" receiver {human_number(transfer.receiver_s_per_gb)} s a GB"
+        rows[f"{transfer.name}: retransmitted"] = human_percent(transfer.sent_again_share, 2)
+        rows[f"{transfer.name}: processor time"] = (
+            f"sender {human_number(transfer.sender_s_per_gb)} s/GB,"
+            f" receiver {human_number(transfer.receiver_s_per_gb)} s/GB"
         )
     return rows
 
@@ -57,12 +60,12 @@ def _round_trips(trips: RoundTrips) -> str:
     values = trips.round_trip_ms
     named = (("p50", values.p50), ("p99", values.p99), ("p99.9", values.p999), ("max", values.max))
     texts = ", ".join(f"{name} {human_seconds(value * 1e-3)}" for name, value in named)
-    return f"{texts} ({counted(trips.count, 'time')})"
+    return f"{texts} ({counted(trips.count, 'round trip')})"
 
 
 def server_line(event: Listening | NetworkSession) -> str:
     """ "listening on tcp://127.0.0.1:9920", or "10.1.2.3:40112 ends: a peer that stopped"."""
     if isinstance(event, Listening):
         return f"listening on {', '.join(event.sources)}"
-    words = {"begins": "measures", "ends": "is done", "refused": "was rejected"}
+    words = {"begins": "started", "ends": "finished", "refused": "was rejected"}
     return f"{event.peer} {words[event.state]}" + (f": {event.text}" if event.text else "")

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.bench.run.run import Access, FramesRequest
-from penstock.model.bench.load import LoadDocument, NullBackend, StreamWorkload
+from penstock.model.bench.load import Layout, LoadDocument, NullBackend, StreamWorkload
 from penstock.model.bench.runs import Check, FrameFigures, Percentiles, Run, StreamFigures
 from penstock.model.text import counted
 from penstock.model.units import (
@@ -32,7 +32,7 @@ _VALIDITY_STYLE = {"valid": "bold green", "warned": "bold yellow", "invalid": "b
 def frames_plan_view(
     request: FramesRequest, target: str, repetitions: int | None = None, runs: int = 1
 ) -> Table:
-    """What will be done, before it is; `runs` is how often, with repetitions or another load beside it."""
+    """Returns the planned run; `runs` counts repetitions and runs with a background load."""
     rows = {
         "target": f"a new directory in {target}, removed afterwards",
         "frames": f"{request.frames}{image_text(request)} of {human_size(request.frame_bytes)},"
@@ -44,7 +44,7 @@ def frames_plan_view(
 
 
 def _files_text(files: int, size: int) -> str:
-    return f"{files}, {human_size(size)} together" if files else "none, nothing is stored"
+    return f"{files}, {human_size(size)} in all" if files else "none; nothing is stored"
 
 
 def pattern_rows(request: FramesRequest) -> dict[str, str]:
@@ -53,12 +53,16 @@ def pattern_rows(request: FramesRequest) -> dict[str, str]:
     access = f"{cache}, sync: {request.access.sync}"
     if request.access.null is not None:
         access = f"storage: {null_text(request.access.null)}"
-    layout = request.layout.replace("_", " ")
+    layout = layout_text(request.layout)
     late = human_seconds(request.late_after_s)
     return {
         "writers": f"{_writers_text(request)}, {layout}, {access}",
-        "buffer": f"{counted(request.buffer_frames, 'frame')}; late after {late}",
+        "buffer": f"{counted(request.buffer_frames, 'frame')}; a frame is late after {late}",
     }
+
+
+def layout_text(layout: Layout) -> str:
+    return {"file_a_frame": "one file per frame", "file_a_writer": "one file per writer"}[layout]
 
 
 def image_text(request: FramesRequest) -> str:
@@ -105,14 +109,14 @@ def stream_plan_view(
     verified = ", verified" if workload.verify else ""
     blocks = human_size(workload.thread_bytes // workload.segments)
     depth = access.queue_depth or 1
-    queue = f", {depth} of a thread under way at once" if depth > 1 else ""
-    layout = f"{counted(workload.segments, 'segment')}, in each a block of {blocks} of each thread"
+    queue = f", queue depth {depth} per thread" if depth > 1 else ""
+    layout = f"{counted(workload.segments, 'segment')}, each with one block of {blocks} per thread"
     return fact_table(
         {
             "target": f"a new directory in {target}, removed afterwards",
-            "files": f"{files} of {human_size(size // files)}, {human_size(size)} together"
+            "files": f"{files} of {human_size(size // files)}, {human_size(size)} in all"
             if files
-            else "none, nothing is stored",
+            else "none; nothing is stored",
             "threads": f"{workload.threads}" + (f"; {layout}" if workload.shared else ""),
             "transfers": f"{human_size(workload.transfer_bytes)}, {workload.order}{queue}",
             "phases": f"{phases}{verified}",
@@ -140,17 +144,17 @@ def run_view(run: Run) -> RenderableType:
 
 
 def _conclusion(run: Run) -> Iterator[Text]:
-    """The last lines: whether the figures may be used, and if not, why."""
+    """Returns the last lines: whether the metrics may be used, and if not, why."""
     if run.document.interrupted or run.document.problem is not None:
-        yield Text(f"INCOMPLETE: {run.document.problem or 'it was interrupted'}", style="bold red")
+        yield Text(f"INCOMPLETE: {run.document.problem or 'the run was interrupted'}", style="bold red")
     yield Text.assemble("The run is ", (run.validity, _VALIDITY_STYLE[run.validity]), ".")
     failed = [check for check in run.checks if check.outcome == "failed"]
     if failed:
-        yield Text("why:")
+        yield Text("Why:")
         yield from (Text(f"- {check.reported}") for check in failed)
     advice = [f"{check.name}: {check.advice}" for check in failed if check.advice]
     if advice:
-        yield Text("what to do:")
+        yield Text("What to do:")
         yield from (Text(f"- {each}") for each in dict.fromkeys(advice))
 
 
@@ -159,7 +163,7 @@ def _frames_rows(figures: FrameFigures) -> dict[str, str]:
     rate = f"{human_hz(figures.needed_hz, 6)}, {human_rate(figures.needed_bytes_per_s)}"
     rows = {"needed": rate} if figures.needed_hz else {}
     rows |= {
-        "carried": human_rate(figures.carried_bytes_per_s),
+        "throughput": human_rate(figures.carried_bytes_per_s),
         "written": f"{figures.written} {of_due}",
         "dropped": f"{figures.dropped} {of_due}",
         "late": f"{figures.late} {of_due}",
@@ -167,16 +171,16 @@ def _frames_rows(figures: FrameFigures) -> dict[str, str]:
     if figures.failed or figures.unfinished:
         rows["failed, unfinished"] = f"{figures.failed}, {figures.unfinished}"
     if figures.needed_hz:
-        rows["lost share"] = (
-            f"{human_number(figures.lost_share)}, below"
-            f" {human_number(figures.lost_share_bound_95, 2)} at 95 %"
+        rows["loss rate"] = (
+            f"{human_number(figures.lost_share)}; below"
+            f" {human_number(figures.lost_share_bound_95, 2)} with 95 % confidence"
         )
     rows |= {
         "latency from due time": _percentiles(figures.latency_ms),
-        "a write": _percentiles(figures.service_ms),
-        "generator's jitter": _percentiles(figures.jitter_ms),
+        "write time": _percentiles(figures.service_ms),
+        "scheduling delay": _percentiles(figures.jitter_ms),
         "longest stall": human_seconds(figures.stall_s),
-        "peak queue depth": f"{counted(figures.held_max, 'frame')} at most",
+        "peak queue depth": counted(figures.held_max, "frame"),
     }
     if figures.recovery_s is not None:
         rows["recovered after"] = human_seconds(figures.recovery_s)
@@ -196,10 +200,10 @@ def _stream_rows(figures: StreamFigures) -> dict[str, str]:
     rows = {name: phase_text(figures)}
     if figures.first_done_s is not None and figures.last_done_s is not None:
         done = f"{human_seconds(figures.first_done_s)}, {human_seconds(figures.last_done_s)}"
-        rows[f"{name}: first, last done"] = done
-    rows[f"{name}: a transfer"] = _percentiles(figures.service_ms)
+        rows[f"{name}: first, last thread done"] = done
+    rows[f"{name}: transfer time"] = _percentiles(figures.service_ms)
     if figures.mismatches is not None:
-        rows[f"{name}: wrong blocks"] = str(figures.mismatches)
+        rows[f"{name}: corrupt blocks"] = str(figures.mismatches)
     return rows
 
 
@@ -214,7 +218,7 @@ def _job_rows(document: LoadDocument) -> dict[str, str]:
         where = "1 host" if hosts == 1 else f"{hosts} hosts"
         rows["ranks"] = (
             f"{document.job.ranks} on {where}, {escape(document.job.library)},"
-            f" clocks known to {human_seconds(error_s)}"
+            f" clocks agree within {human_seconds(error_s)}"
         )
     if document.storage.hdf5 is not None:
         rows["HDF5"] = document.storage.hdf5

@@ -24,8 +24,8 @@ def _sections(sizing: Sizing) -> Iterator[Section]:
         header = ("detector", "", "rate", "frame", "raw", "ratio", "stored", "cores")
         rows = [_detector_row(each) for each in sizing.detectors]
         lines = dict.fromkeys(line for each in sizing.detectors for line in _codec_lines(each))
-        yield Section("Detectors, at their peak", header, rows, list(lines))
-    yield Section("Needed", ("", "at the peak", "on average"), _need_rows(sizing))
+        yield Section("Detectors at peak rate", header, rows, list(lines))
+    yield Section("Needed", ("", "peak", "average"), _need_rows(sizing))
     yield Section(
         "Links, with headroom",
         ("port", "from the detectors", "to the storage"),
@@ -43,7 +43,7 @@ def _sections(sizing: Sizing) -> Iterator[Section]:
 
 def _detector_row(need: DetectorNeed) -> tuple[str, ...]:
     compression = need.compression
-    cores = "not known" if need.cores is None else human_number(need.cores)
+    cores = "unknown" if need.cores is None else human_number(need.cores)
     return (
         need.detector,
         f"x {need.count}",
@@ -67,10 +67,10 @@ def _codec_lines(need: DetectorNeed) -> Iterator[str]:
 
 def _need_rows(sizing: Sizing) -> list[tuple[str, str, str]]:
     need, servers = sizing.need, sizing.servers
-    cores = "not known" if sizing.cores is None else str(sizing.cores)
-    for_cores = "not known" if servers.for_cores is None else str(servers.for_cores)
+    cores = "unknown" if sizing.cores is None else str(sizing.cores)
+    for_cores = "unknown" if servers.for_cores is None else str(servers.for_cores)
     rows = [
-        ("detectors give", human_rate(sizing.raw_bytes_per_s), human_rate(sizing.average_raw_bytes_per_s)),
+        ("detectors deliver", human_rate(sizing.raw_bytes_per_s), human_rate(sizing.average_raw_bytes_per_s)),
         ("stored", human_rate(sizing.stored_bytes_per_s), human_rate(sizing.average_stored_bytes_per_s)),
         ("storage writes, with headroom", human_rate(need.write_bytes_per_s), ""),
         ("storage reads, with headroom", human_rate(need.read_bytes_per_s), ""),
@@ -79,16 +79,16 @@ def _need_rows(sizing: Sizing) -> list[tuple[str, str, str]]:
     if sizing.detectors:
         parts = f"{servers.servers} (cores: {for_cores}, network: {servers.for_network})"
         rows += [
-            ("cores that compress, with headroom", cores, ""),
-            ("recorders' servers, with headroom", parts, ""),
+            ("cores for compression, with headroom", cores, ""),
+            ("recorder servers, with headroom", parts, ""),
         ]
     if sizing.raw_capacity_bytes > need.capacity_bytes:
-        rows.insert(5, ("capacity of the drives", human_bytes(sizing.raw_capacity_bytes), ""))
+        rows.insert(5, ("raw capacity of drives", human_bytes(sizing.raw_capacity_bytes), ""))
     return [row for row in rows if not row[1].startswith("0 B")]
 
 
 def _block_sections(block: BlockFigures) -> Iterator[Section]:
-    header = ("stage", "", "writes", "reads", "blocks by itself")
+    header = ("stage", "", "writes", "reads", "blocks needed")
     rows = [
         (
             stage.name,
@@ -119,14 +119,14 @@ def _block_sections(block: BlockFigures) -> Iterator[Section]:
     if block.price is not None:
         lines.append(f"price of the blocks: {block.price:,.0f} {block.currency}".rstrip())
     if block.source:
-        lines.append(f"numbers from: {block.source}")
+        lines.append(f"source: {block.source}")
     yield Section(f"Block: {block.name}", header, rows, lines)
 
 
 def _read_doubt(block: BlockFigures) -> str:
     if block.measured is None or block.measured.read_bytes_per_s is not None:
         return ""
-    return ", assumed from writing: reading was not measured"
+    return ", assumed equal to writing: reading was not measured"
 
 
 def _decision(block: BlockFigures) -> str:
@@ -155,9 +155,9 @@ def _assumption_rows(sizing: Sizing) -> Iterator[tuple[str, str]]:
     yield "read meanwhile", f"{assumed.read_factor:g} times the write bandwidth (--read-factor)"
     if sizing.detectors:
         yield "compresses", f"the {assumed.compresses} (--compressed-by)"
-    yield "links give", f"{human_percent(assumed.link_efficiency)} of their speed (--link-efficiency)"
+    yield "links achieve", f"{human_percent(assumed.link_efficiency)} of their speed (--link-efficiency)"
     if sizing.detectors:
         server = f"{assumed.server_cores} cores, {human_rate(assumed.server_bandwidth)} of network"
-        yield "a recorder's server", f"{server} (--server-cores, --server-bandwidth)"
+        yield "recorder server", f"{server} (--server-cores, --server-bandwidth)"
     if assumed.redundancy is not None:
         yield "redundancy", f"{assumed.redundancy} (--redundancy)"

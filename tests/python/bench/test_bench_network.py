@@ -102,7 +102,7 @@ def test_the_other_end_ends_after_its_sessions(run: RunCommand, listen: Listen) 
         assert result.document.network.peer_host == socket.gethostname()
     out, log = other.end()
     assert json.loads(out) == {"sessions": 2, "refused": 0}
-    assert log.count("is done") == 2
+    assert log.count("finished") == 2
 
 
 def test_the_other_end_ends_after_its_time(listen: Listen) -> None:

@@ -70,7 +70,7 @@ def test_what_is_not_stored_is_told_before_and_after(run: RunCommand, tmp_path: 
     ):
         planned = run("bench", workload, str(tmp_path), *options, "--backend", "null", "--dry-run")
         assert planned.returncode == 0, planned.stderr
-        assert "none, nothing is stored" in planned.stderr
+        assert "none; nothing is stored" in planned.stderr
     done = run(
         "bench", "stream", str(tmp_path), *STREAM[:-1], "--backend", "null", "--null-straggler", "10:0.01"
     )
@@ -111,7 +111,7 @@ def test_options_become_the_plan_s_and_words() -> None:
     assert backend == NullBackend(
         delay_s=0.001, straggler_every=100, straggler_s=0.5, freeze_at_s=2, freeze_s=3
     )
-    assert null_text(backend) == "none: 1 ms a call, each 100th 500 ms more, frozen after 2 s for 3 s"
+    assert null_text(backend) == "none: 1 ms per call, 500 ms more every 100th call, frozen after 2 s for 3 s"
     assert null_text(NullBackend()) == "none"
     with pytest.raises(UsageError, match="--null-freeze requires --backend null"):
         null_backend("mpiio", None, None, "2:3")

@@ -90,7 +90,7 @@ def test_a_campaign_of_file_systems_with_one_and_two_servers(run: RunCommand, tm
     command = ("campaign", str(tmp_path / "servers.yaml"), *targets, "--output", str(output), "--yes")
     finished = run(*command)
     assert finished.returncode in (0, 4), finished.stderr
-    assert "(2 servers, each with a disk like disk)" in " ".join(finished.stderr.split())
+    assert "(2 servers, local disk disk)" in " ".join(finished.stderr.split())
     campaign = Campaign.model_validate_json(output.read_text())
     assert [target.name for target in campaign.targets] == ["fs-1", "fs-2", "disk"]
     assert len(campaign.runs) == 6

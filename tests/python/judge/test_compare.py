@@ -53,16 +53,16 @@ def test_folders_of_runs_that_were_made_in_turn(tmp_path: Path) -> None:
     assert found.exit_code == 1, found.output
     comparison = valid_document(found.stdout, "comparison")
     assert isinstance(comparison, Comparison)
-    (row,) = (row for row in comparison.values if row.value == "carried")
+    (row,) = (row for row in comparison.values if row.value == "throughput")
     assert (row.outcome, row.design, row.pairs) == ("worse", "in blocks", 6)
     assert row.effect == pytest.approx(0.9, rel=0.02)
     assert [each.name for each in comparison.conditions] == ["kernel"]
     shown = compare(before, after)
     assert "B is worse" in shown.stdout
     told = " ".join(shown.stdout.split())
-    assert "The change is of pairs of runs that were made next to each other, the geometric mean" in told
+    assert "The change is that between neighbouring runs of both sets, the geometric mean" in told
     assert "between the means" not in told
-    assert shown.stdout.index("kernel") < shown.stdout.index("carried")
+    assert shown.stdout.index("kernel") < shown.stdout.index("throughput")
     assert compare(after, before).exit_code == 0
     assert compare(before, after, "--threshold", "20%").exit_code == 0
     assert compare(before, after, "--threshold", "9%").exit_code in (1, 3)
@@ -86,13 +86,15 @@ def test_cases_of_campaigns(tmp_path: Path) -> None:
     second.write_text(campaign_of({"ssd": ssd_2, "nfs": nfs_2}, start=1000).model_dump_json())
     both = valid_document(compare(first, second, "--json").stdout, "comparison")
     assert isinstance(both, Comparison)
-    carried = {row.case: row for row in both.values if row.value == "carried"}
-    assert {case: row.outcome for case, row in carried.items()} == {
+    throughput = {row.case: row for row in both.values if row.value == "throughput"}
+    assert {case: row.outcome for case, row in throughput.items()} == {
         "ssd": "indistinguishable",
         "nfs": "better",
     }
-    assert {row.design for row in carried.values()} == {"apart"}
-    assert "The change is between the means of both sets" in " ".join(compare(first, second).stdout.split())
+    assert {row.design for row in throughput.values()} == {"apart"}
+    assert "The change is that between the means of both sets" in " ".join(
+        compare(first, second).stdout.split()
+    )
     one = valid_document(compare(first, "--base-case", "ssd", "--case", "nfs", "--json").stdout, "comparison")
     assert isinstance(one, Comparison)
     assert (one.values[0].case, one.values[0].outcome) == ("ssd / nfs", "worse")
@@ -186,7 +188,7 @@ def test_a_trend_of_a_folder(tmp_path: Path) -> None:
     assert found.exit_code == 1
     trend = valid_document(found.stdout, "trend")
     assert isinstance(trend, Trend)
-    (row,) = (row for row in trend.rows if row.value == "carried")
+    (row,) = (row for row in trend.rows if row.value == "throughput")
     assert (row.movement, row.jumped_at) == ("jumped", [str(nights / "7.json")])
     assert "███████▁▁▁" in compare("--trend", nights).stdout
 

@@ -55,7 +55,7 @@ def test_the_tables_name_what_is_needed_and_what_is_assumed() -> None:
     shown = one_line(invoke("eiger2-16m", "--ratio", "8", "--block", "nvme-server-example").stdout)
     for words in (
         "EIGER2 X 16M x 1 130 Hz",
-        "not known",
+        "unknown",
         "--codec-speed",
         "100 Gb/s",
         "network adapters",
@@ -204,7 +204,7 @@ def test_what_a_verdict_found_at_least_is_no_more_than_a_bound(tmp_path: Path) -
     shown = shown_with(tmp_path, open_end, options=("--read-factor", "1"))
     for words in (
         "a block writes at least 20 MB/s",
-        "it reads at least 20 MB/s, assumed from writing: reading was not measured",
+        "it reads at least 20 MB/s, assumed equal to writing: reading was not measured",
         "for the throughput at most 100000 blocks",
         "at most 100000 blocks: the throughput decides",
     ):

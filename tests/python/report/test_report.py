@@ -70,10 +70,10 @@ def test_a_verdict_says_what_matters() -> None:
         "needed 10 MB/s",
         "measured 20 MB/s 20 Hz sustained (2 runs), 30 Hz not sustained (2 runs)",
         "margin +100 %",
-        "such detectors 2",
+        "equivalent detectors 2",
         "0 of 600",
         "7 of 310 frames were lost (7 because the queue was full)",
-        "10 Hz held, 20 Hz held, 30 Hz not held, 24.5 Hz invalid, 10 Hz held.",
+        "10 Hz sustained, 20 Hz sustained, 30 Hz not sustained, 24.5 Hz invalid, 10 Hz sustained.",
         "after 100 ms a frame counts as late, and a rate is not sustained if a frame exceeds the limit",
         "3: search",
         "the backlog does not grow",
@@ -84,8 +84,8 @@ def test_a_verdict_says_what_matters() -> None:
 
 def a_comparison(threshold: float = 0.05, change: float = 0.8) -> Comparison:
     jitter = numpy.array([1.03, 0.98, 1.01, 0.97, 1.02, 0.99])
-    base = set_of("A.json", range(0, 12, 2), carried=1e9 * jitter, read=1e9 * jitter**3)
-    other = set_of("B.json", range(1, 13, 2), carried=change * 1e9 * jitter[::-1], read=1e9 * jitter)
+    base = set_of("A.json", range(0, 12, 2), throughput=1e9 * jitter, read=1e9 * jitter**3)
+    other = set_of("B.json", range(1, 13, 2), throughput=change * 1e9 * jitter[::-1], read=1e9 * jitter)
     return compare(base, other, threshold)
 
 
@@ -95,11 +95,11 @@ def test_a_comparison_has_a_page_with_its_intervals() -> None:
     require_alone_and_accessible(html)
     assert (page.answer, page.answer_state) == ("B is worse", "bad")
     (plot,) = svgs_of(html)
-    assert {"carried", "read", "worse"} <= set("\n".join(plot.itertext()).split("\n"))
+    assert {"throughput", "read", "worse"} <= set("\n".join(plot.itertext()).split("\n"))
     words = Parsed(html).words
-    for said in ("Is B.json better or worse than A.json?", "-20 %", "changes up to 5 % do not matter"):
+    for said in ("Is B.json better or worse than A.json?", "-20 %", "changes up to 5 % are irrelevant"):
         assert said in words, said
-    assert "| frames | carried |" in markdown_of([page])
+    assert "| frames | throughput |" in markdown_of([page])
 
 
 def test_outcomes_stand_whole_on_a_narrow_terminal() -> None:
@@ -108,15 +108,15 @@ def test_outcomes_stand_whole_on_a_narrow_terminal() -> None:
     assert isinstance(console.file, io.StringIO)
     shown = console.file.getvalue()
     assert shown.count("indistinguishable") == 2
-    assert "seen from 8.65 %" in shown
-    assert "why:\n- frames: carried: its change is -4.5 % to +4.71 % (95 %)" in shown
+    assert "detectable from 8.65 %" in shown
+    assert "Why:\n- frames: throughput: its change is -4.5 % to +4.71 % (95 %)" in shown
 
 
 def test_a_comparison_that_cannot_tell_says_why_on_its_page() -> None:
     page = page_of(a_comparison(0.01, 1.0), "x.json")
     assert page.answer == "Cannot tell"
     assert "whose interval includes the threshold (-0.99 % to +1 %)" in Parsed(html_of([page])).words
-    one = compare(set_of("A", [0], carried=[2e9]), set_of("B", [1], carried=[1e9]))
+    one = compare(set_of("A", [0], throughput=[2e9]), set_of("B", [1], throughput=[1e9]))
     require_alone_and_accessible(html_of([page_of(one, "x.json")]))
 
 
@@ -332,7 +332,7 @@ def test_every_back_end_has_a_page() -> None:
 def test_a_run_without_storage_names_the_machine() -> None:
     nowhere = CONDITIONS.model_copy(update={"file_system": "", "mount": "", "mount_source": ""})
     run = a_run().model_copy(update={"conditions": nowhere})
-    assert page_of(run, "x.json").subtitle.startswith("no storage, from h; ")
+    assert page_of(run, "x.json").subtitle.startswith("no storage, on h; ")
 
 
 def test_what_cannot_be_written_whole_is_not_left_half(tmp_path: Path) -> None:

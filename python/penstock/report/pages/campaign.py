@@ -84,7 +84,11 @@ def _source_section(campaign: Campaign) -> Section | None:
     """Reproduced measurement, and where it differs from that."""
     if not campaign.reproduces:
         return None
-    lines = [Lines("Differences from it", campaign.departures)] if campaign.departures else []
+    lines = (
+        [Lines("Differences from the reproduced measurement", campaign.departures)]
+        if campaign.departures
+        else []
+    )
     return Section("Reproduced measurement", [Facts({"reproduces": campaign.reproduces}), *lines])
 
 
@@ -107,7 +111,7 @@ def _banners(campaign: Campaign) -> list[Banner]:
         text = f"{failure.case}, block {failure.block + 1} failed: {failure.problem}"
         banners.append(Banner("void", text))
     if len(campaign.failures) > _FAILURES_SHOWN:
-        banners.append(Banner("void", f"{len(campaign.failures)} runs failed in all."))
+        banners.append(Banner("void", f"{len(campaign.failures)} runs failed in total."))
     void = sum(each.run.validity == "invalid" for each in campaign.runs)
     if void:
         text = f"{void} of {len(campaign.runs)} runs are invalid. They are marked and excluded from medians."
@@ -128,7 +132,7 @@ def _points_of(campaign: Campaign) -> tuple[_Table, dict[str, Value]]:
 
 
 def _values_table(campaign: Campaign, points: _Table, kinds: dict[str, Value]) -> Table:
-    columns = ["case", "value", "median", "interval", "runs", "each block", "better is"]
+    columns = ["case", "metric", "median", "interval", "runs", "each block", "better is"]
     rows = []
     short = {name for each in campaign.runs for name in too_short_of(each.run)} - set(kinds)
     for case in campaign.cases:
@@ -161,7 +165,7 @@ def _value_row(case: str, name: str, kind: Value, found: _Points, seed: int) -> 
         Cell(case),
         Cell(name),
         Cell(value_text(interval.middle, kind.unit), is_narrow=True),
-        Cell(between if len(found.sound) > 1 else "none for a single run", is_narrow=True),
+        Cell(between if len(found.sound) > 1 else "none (single run)", is_narrow=True),
         Cell(f"{len(found.sound)}" + (f", {len(found.void)} invalid" if found.void else "")),
         Cell(", ".join(value_text(value, kind.unit, interval.middle) for value in found.sound[:20])),
         Cell(kind.better),
@@ -197,7 +201,7 @@ def _plot(campaign: Campaign, name: str, cases: dict[str, _Points], kind: Value)
         axes.set(xlabel=f"{name}, {unit}", ylim=(len(shown) - 0.4, -0.6))
         axes.set_xlim(left=0)
         axes.annotate(
-            "dots: blocks; crosses: invalid; bar: median and its interval",
+            "dots: blocks; crosses: invalid; bar: median with its interval",
             (1.0, 1.02),
             xycoords="axes fraction",
             ha="right",

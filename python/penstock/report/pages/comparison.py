@@ -44,7 +44,7 @@ _PLOTTED_MAX = 60
 
 def comparison_page(comparison: Comparison, source: str) -> Page:
     answer = answer_text(comparison)
-    threshold = f"changes up to {human_percent(comparison.threshold)} do not matter; "
+    threshold = f"changes up to {human_percent(comparison.threshold)} are irrelevant; "
     blocks: list[Block] = [Lines("Why", comparison.reasons)] if comparison.reasons else []
     blocks.append(Facts({"A": set_text(comparison.base), "B": set_text(comparison.other)}))
     blocks += [Lines("Notes on the comparison", comparison.notes)] if comparison.notes else []
@@ -73,8 +73,10 @@ def _banners(comparison: Comparison) -> list[Banner]:
 
 
 def _values_table(values: Sequence[ValueComparison]) -> Table:
-    columns = ["case", "value", "A", "B", "change of B", "interval", "outcome", "seen from"]
-    reported = "Medians of both sets, each with its interval; the change with the interval that decided"
+    columns = ["case", "metric", "A", "B", "change of B", "interval", "outcome", "detectable from"]
+    reported = (
+        "Medians of both sets, each with its interval; the change with the interval that decides the outcome"
+    )
     caption = ". ".join(filter(None, (reported, change_note(values))))
     return Table(caption, columns, [_value_row(row) for row in values])
 
@@ -98,7 +100,7 @@ def _differences(comparison: Comparison) -> Block:
     if not found:
         if comparison.base.runs and comparison.other.runs:
             return Lines("", ["All known conditions are the same."])
-        return Lines("", ["One of them has no valid run: conditions cannot be compared."])
+        return Lines("", ["One set has no valid run, so conditions cannot be compared."])
     rows = [
         [
             Cell(f"{each.case}: {each.name}" if each.case else each.name),
@@ -107,7 +109,7 @@ def _differences(comparison: Comparison) -> Block:
         ]
         for each in found
     ]
-    return Table("Each of these may be the reason for a change", ["differs", "A", "B"], rows)
+    return Table("Each of these may explain a change", ["differs", "A", "B"], rows)
 
 
 def interval_plot(comparison: Comparison) -> Picture | None:
@@ -120,10 +122,14 @@ def interval_plot(comparison: Comparison) -> Picture | None:
         f"{row.case[:60]}: {row.value}: {' '.join(effect_texts(row))}, {row.outcome}" for row in shown[:20]
     )
     left = len(comparison.values) - len(shown)
-    more = f" {counted(left, 'value')} of the table without a share or an interval." if left else ""
+    more = (
+        f" {counted(left, 'metric')} of the table not shown, for lack of a ratio or an interval."
+        if left
+        else ""
+    )
     return picture(
-        "Changes of B, with the intervals that decided",
-        f"The change of each value: {reported}.{more}",
+        "Changes of B, with the intervals that decide the outcome",
+        f"The change of each metric: {reported}.{more}",
         lambda figure: _draw_intervals(figure, comparison.threshold, shown),
         1.2 + 0.36 * len(shown),
     )
@@ -135,7 +141,7 @@ def _draw_intervals(figure: Figure, threshold: float, rows: Sequence[ValueCompar
     labels = [printable(row.value if one_case else f"{row.case}: {row.value}", 60) for row in rows]
     if threshold:
         low, high = 100 * (1 / (1 + threshold) - 1), 100 * threshold
-        axes.axvspan(low, high, color=COLOURS["void"], alpha=0.2, label="does not matter")
+        axes.axvspan(low, high, color=COLOURS["void"], alpha=0.2, label="below the threshold")
     axes.axvline(0, color=COLOURS["text"], linewidth=1.0)
     outcomes: set[str] = set()
     for place, row in enumerate(rows):

@@ -24,7 +24,7 @@ from penstock.report.pages.parts import (
     run_section,
 )
 from penstock.report.pages.plots import search_plot
-from penstock.report.verdicts import bound_text, bracket_line, storage_line
+from penstock.report.verdicts import bound_text, bracket_line, outcome_text, storage_line
 
 _ANSWER_STATE: dict[Answer, State] = {"yes": "good", "no": "bad", "cannot tell": "warning", "invalid": "void"}
 _OUTCOME_STATE: dict[str, State] = {"held": "good", "not held": "bad", "invalid": "void", "measured": ""}
@@ -44,16 +44,16 @@ def page_of(document: Shown, source: str) -> Page:
 
 
 def _run_page(run: Run, source: str) -> Page:
-    what = "invalid: do not use" if run.validity == "invalid" else run.validity
+    what = "invalid: do not use its metrics" if run.validity == "invalid" else run.validity
     return Page(
-        title=f"A run of {run.workload} on {run.target}",
+        title=f"Run of {run.workload} on {run.target}",
         answer="",
         answer_state="",
         subtitle=f"{storage_line(run.conditions)}; {run.document.started}; the run is {what}",
         source=source,
         banners=run_banners(run),
         sections=[
-            Section("Figures", [figures_block(run), *plots_of(run, run.workload)], run.validity == "invalid"),
+            Section("Metrics", [figures_block(run), *plots_of(run, run.workload)], run.validity == "invalid"),
             Section("Checks", [checks_block(run.checks)]),
             Section("Conditions", [pattern_block(run), conditions_block([run.conditions])]),
         ],
@@ -65,9 +65,10 @@ def _verdict_page(verdict: Verdict, source: str) -> Page:
     started = runs[0].document.started if runs else ""
     storage = storage_line(runs[0].conditions) if runs else "no measurement"
     target = runs[0].target if runs else ""
+    beside = f"; with background load {verdict.beside}" if verdict.beside else ""
     sections = [
         Section("", [_tiles(verdict), *_reasons(verdict)]),
-        Section("The steps", [_steps_table(verdict.steps)]),
+        Section("Steps", [_steps_table(verdict.steps)]),
         *_search_section(verdict),
         *(_step_section(step, verdict.late_limit_s) for step in _telling(verdict)),
         *_checks_sections(verdict.steps),
@@ -79,7 +80,7 @@ def _verdict_page(verdict: Verdict, source: str) -> Page:
         title=f"Does this storage sustain the {verdict.detector}?",
         answer=verdict.answer[:1].upper() + verdict.answer[1:],
         answer_state=_ANSWER_STATE[verdict.answer],
-        subtitle=f"{target}: {storage}; {started}{f'; beside {verdict.beside}' if verdict.beside else ''}",
+        subtitle=f"{target}: {storage}; {started}{beside}",
         source=source,
         banners=_banners(verdict),
         sections=sections,
@@ -89,7 +90,9 @@ def _verdict_page(verdict: Verdict, source: str) -> Page:
 def _banners(verdict: Verdict) -> list[Banner]:
     banners = []
     if verdict.problem is not None:
-        banners.append(Banner("bad", f"Incomplete: {verdict.problem}. It shows the results up to then."))
+        banners.append(
+            Banner("bad", f"Incomplete: {verdict.problem}. The results cover the time until then.")
+        )
     if verdict.answer == "invalid":
         banners.append(Banner("void", "The measurement is invalid: do not use its metrics."))
     return banners
@@ -101,7 +104,7 @@ def _tiles(verdict: Verdict) -> Tiles:
         Tile(
             "needed",
             human_rate(verdict.needed_bytes_per_s),
-            f"{human_number(verdict.needed_hz, 6)} frames a second",
+            f"{human_number(verdict.needed_hz, 6)} frames/s",
         )
     ]
     if verdict.measured_bytes_per_s is None or verdict.margin is None:
@@ -113,7 +116,7 @@ def _tiles(verdict: Verdict) -> Tiles:
         good: State = "good" if verdict.margin >= 0 else "bad"
         margin = f"{human_percent(verdict.margin, sign='+')}{more}"
         tiles.append(Tile("margin", margin, "measured over needed", state or good))
-        tiles.append(Tile("such detectors", f"{verdict.detectors}{more}", "by bandwidth alone", state))
+        tiles.append(Tile("equivalent detectors", f"{verdict.detectors}{more}", "by bandwidth alone", state))
     if (best := best_case_of(verdict)) is not None:
         tiles.append(_best_case_tile(best, state))
     lost: State = "good" if verdict.lost == 0 else "bad"
@@ -122,20 +125,24 @@ def _tiles(verdict: Verdict) -> Tiles:
 
 
 def _best_case_tile(best: BestCase, state: State) -> Tile:
-    """On a busy machine: what the storage would have carried without the others."""
+    """Returns the most that the storage would have sustained on an idle machine."""
     if best.bytes_per_s is None:
-        return Tile("best case", "not known", f"as {best.unknown}", state or "warning")
-    note = "at most, without other load on this machine"
-    return Tile("best case", human_rate(best.bytes_per_s), note, state)
+        return Tile("best case", "unknown", best.unknown, state or "warning")
+    note = "without other load on this machine"
+    return Tile("best case", f"at most {human_rate(best.bytes_per_s)}", note, state)
 
 
 def _unmeasured_tile(verdict: Verdict, state: State) -> Tile:
-    carried = carries_bytes_per_s(verdict)
-    if carried is None:
-        why = "no valid run at its rate" if verdict.answer == "invalid" else "no sustained rate was found"
-        return Tile("measured", "not known", why, state or "warning")
+    least = carries_bytes_per_s(verdict)
+    if least is None:
+        why = (
+            "no valid run at the detector's rate"
+            if verdict.answer == "invalid"
+            else "no sustained rate was found"
+        )
+        return Tile("measured", "unknown", why, state or "warning")
     why = "the detector's rate was sustained; higher rates were not measured"
-    return Tile("measured", f"{human_rate(carried)} or more", why, state or "warning")
+    return Tile("measured", f"{human_rate(least)} or more", why, state or "warning")
 
 
 def _reasons(verdict: Verdict) -> list[Block]:
@@ -147,26 +154,24 @@ def _steps_table(steps: Iterable[Step]) -> Table:
     columns = [
         "step",
         "rate",
-        "carried",
+        "throughput",
         "lost",
         "late",
-        "half done within",
-        "99 % within",
-        "all within",
+        "p50",
+        "p99",
+        "max",
         "stall",
         "outcome",
         "why",
     ]
     rows = [_step_row(number, step) for number, step in enumerate(steps, 1)]
-    return Table(
-        "Each run of this verdict, in order; latencies count from the due time of a frame", columns, rows
-    )
+    return Table("Runs in order, with latencies (p50, p99, max) from the due time of a frame", columns, rows)
 
 
 def _step_row(number: int, step: Step) -> list[Cell]:
     state: State = "void" if step.outcome == "invalid" else ""
     colour = "bad" if step.outcome == "invalid" else _OUTCOME_STATE[step.outcome]
-    outcome = Cell(step.outcome, colour, is_narrow=True)
+    outcome = Cell(outcome_text(step.outcome), colour)
     rate = human_hz(step.rate_hz) if step.rate_hz else "–"
     figures = step.run.frames
     texts = [""] * 7
@@ -194,13 +199,13 @@ def _search_section(verdict: Verdict) -> list[Section]:
     if verdict.search is None or plot is None:
         return []
     lines = [
-        f"{bracket_line(verdict.search, verdict.steps)}. Near the limit a rate is sustained by chance: both"
-        f" endpoints are run again, and a rate that does not repeat lies within the bracket.",
+        f"{bracket_line(verdict.search, verdict.steps)}. Near the limit, chance decides whether a rate is"
+        " sustained: both endpoints are repeated, and rates with mixed outcomes lie within the bracket.",
         "A rate is sustained if no frame is lost, none is written more than"
-        f" {human_seconds(verdict.late_limit_s)} after its due time, and the backlog does not grow. A frame"
-        " that is late is counted, and does no more.",
+        f" {human_seconds(verdict.late_limit_s)} after its due time, and the backlog does not grow. Late"
+        " frames are counted, but do not change the outcome.",
     ]
-    return [Section("The search", [plot, Lines("", lines)])]
+    return [Section("Search", [plot, Lines("", lines)])]
 
 
 def _telling(verdict: Verdict) -> list[Step]:
@@ -216,7 +221,7 @@ def _telling(verdict: Verdict) -> list[Step]:
 
 def _step_section(step: Step, late_limit_s: float) -> Section:
     name = STEP_NAMES[step.kind]
-    title = f"{name}, {human_hz(step.rate_hz)}: {step.outcome}"
+    title = f"{name}, {human_hz(step.rate_hz)}: {outcome_text(step.outcome)}"
     return run_section(step.run, title[:1].upper() + title[1:], late_limit_s)
 
 

@@ -21,7 +21,7 @@ from penstock.report.network import network_rows
 from penstock.report.null import null_text
 from penstock.report.pages.page import Banner, Block, Cell, Facts, Section, State, Table
 from penstock.report.pages.plots import latency_plot, series_plot
-from penstock.report.runs import phase_text
+from penstock.report.runs import layout_text, phase_text
 
 VALIDITY_STATE: dict[Validity, State] = {"valid": "good", "warned": "warning", "invalid": "bad"}
 _OUTCOME_STATE: dict[str, State] = {"ok": "good", "warning": "warning", "failed": "bad"}
@@ -45,7 +45,7 @@ def checks_block(checks: Iterable[Check]) -> Table:
         for check in checks
     ]
     columns = ["check", "outcome", "expected", "found", "what to do"]
-    return Table("Checks of the metrics", columns, rows)
+    return Table("Checks", columns, rows)
 
 
 def conditions_block(conditions: Sequence[Conditions]) -> Facts:
@@ -79,7 +79,7 @@ def _conditions_rows(conditions: Conditions) -> dict[str, str]:
 def pattern_block(run: Run) -> Facts:
     """What was written, and how."""
     plan = run.document.plan
-    rows = {"target": run.target, "began": run.document.started}
+    rows = {"target": run.target, "started": run.document.started}
     if isinstance(plan.backend, NullBackend):
         rows["access"] = null_text(plan.backend)
     else:
@@ -91,7 +91,7 @@ def pattern_block(run: Run) -> Facts:
     rows["content"] = f"{content_text(plan)}, seed {plan.seed}"
     if isinstance(plan.workload, FramesWorkload):
         load = plan.workload
-        rows["frames"] = f"{human_size(load.frame_bytes)} each, {load.layout.replace('_', ' ')}"
+        rows["frames"] = f"{human_size(load.frame_bytes)} each, {layout_text(load.layout)}"
         rows["writers"] = str(load.writers)
         rows["buffer"] = counted(load.buffer_frames, "frame")
         rows["late after"] = human_seconds(load.late_after_s)
@@ -107,8 +107,8 @@ def pattern_block(run: Run) -> Facts:
 def run_banners(run: Run, what: str = "This run") -> list[Banner]:
     banners = []
     if run.document.interrupted or run.document.problem is not None:
-        why = run.document.problem or "it was interrupted"
-        banners.append(Banner("warning", f"Incomplete: {why}. The metrics are those up to then."))
+        why = run.document.problem or "the run was interrupted"
+        banners.append(Banner("warning", f"Incomplete: {why}. The metrics cover the time until then."))
     if run.validity == "invalid":
         failed = ", ".join(check.name for check in run.checks if check.outcome == "failed")
         text = f"{what} is invalid ({failed}). Do not use its metrics."
@@ -133,27 +133,27 @@ def figures_block(run: Run) -> Facts:
 
 def _frame_rows(figures: FrameFigures) -> dict[str, str]:
     latency = figures.latency_ms
-    rows = {"carried": human_rate(figures.carried_bytes_per_s)}
+    rows = {"throughput": human_rate(figures.carried_bytes_per_s)}
     if figures.needed_hz:
         rows["needed"] = f"{human_rate(figures.needed_bytes_per_s)} ({human_hz(figures.needed_hz, 6)})"
         rows["lost"] = (
-            f"{figures.due - figures.written} of {figures.due}; a share below"
-            f" {human_number(figures.lost_share_bound_95, 2)} with 95 % confidence, if frames are lost one by"
-            " one"
+            f"{figures.due - figures.written} of {figures.due}; loss rate below"
+            f" {human_number(figures.lost_share_bound_95, 2)} with 95 % confidence, if frames are lost"
+            " independently"
         )
     rows["dropped, failed, unfinished"] = f"{figures.dropped}, {figures.failed}, {figures.unfinished}"
     rows["late"] = f"{figures.late} of {figures.due}"
     for name, values in (
         ("latency from due time", latency),
         ("write time", figures.service_ms),
-        ("generator's jitter", figures.jitter_ms),
+        ("scheduling delay", figures.jitter_ms),
     ):
-        shown = (("half", values.p50), ("99 %", values.p99), ("99.9 %", values.p999), ("all", values.max))
+        shown = (("50 %", values.p50), ("99 %", values.p99), ("99.9 %", values.p999), ("all", values.max))
         rows[name] = ", ".join(f"{share} within {milliseconds(value)}" for share, value in shown)
     rows["longest stall"] = human_seconds(figures.stall_s)
     if figures.recovery_s is not None:
         rows["recovered after"] = human_seconds(figures.recovery_s)
-    rows["peak queue depth"] = f"{counted(figures.held_max, 'frame')} at most"
+    rows["peak queue depth"] = counted(figures.held_max, "frame")
     return rows
 
 
@@ -161,13 +161,13 @@ def _stream_rows(figures: StreamFigures) -> dict[str, str]:
     name: str = figures.phase
     rows = {name: phase_text(figures)}
     if figures.first_done_s is not None and figures.last_done_s is not None:
-        rows[f"{name}: first and last done"] = (
+        rows[f"{name}: first and last thread done"] = (
             f"{human_seconds(figures.first_done_s)}, {human_seconds(figures.last_done_s)}"
         )
     if figures.cached_share is not None:
-        rows[f"{name}: in memory before"] = f"{100 * figures.cached_share:.1f} %"
+        rows[f"{name}: cached before reading"] = f"{100 * figures.cached_share:.1f} %"
     if figures.mismatches is not None:
-        rows[f"{name}: wrong blocks"] = str(figures.mismatches)
+        rows[f"{name}: corrupt blocks"] = str(figures.mismatches)
     return rows
 
 
@@ -176,10 +176,8 @@ def _operation_row(figures: OperationFigures) -> dict[str, str]:
     if figures.too_short:
         return {title: f"{TOO_SHORT}: {human_seconds(figures.seconds)} in all"}
     deviation = "" if figures.rate_deviation is None else f", standard deviation {figures.rate_deviation:.1f}"
-    rates = (
-        f"{figures.rate_mean:.1f} a second (from {figures.rate_min:.1f} to {figures.rate_max:.1f}{deviation})"
-    )
-    return {title: f"{rates}; the slowest took {milliseconds(figures.latency_ms.max)}"}
+    rates = f"{figures.rate_mean:.1f}/s ({figures.rate_min:.1f} to {figures.rate_max:.1f}{deviation})"
+    return {title: f"{rates}; slowest {milliseconds(figures.latency_ms.max)}"}
 
 
 def plots_of(run: Run, name: str, late_limit_s: float | None = None) -> list[Block]:

@@ -11,15 +11,20 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from penstock.bench.statistics.quantiles import quantile_ns
 from penstock.model.bench.load import FramesWorkload, Histogram, LoadDocument, Series
-from penstock.model.bench.runs import Run, Step, Verdict
+from penstock.model.bench.runs import Run, Step, StepOutcome, Verdict
 from penstock.model.units import human_hz, human_number, human_percent, human_seconds
 from penstock.report.pages.page import Picture
 from penstock.report.pages.svg import COLOURS, picture
+from penstock.report.verdicts import outcome_text
 
 _Values = numpy.typing.NDArray[numpy.float64]
 _POINTS_MAX = 1000
 _LISTED_MAX = 20
-_MARKERS = {"held": ("o", "good"), "not held": ("X", "bad"), "invalid": ("s", "void")}
+_MARKERS: dict[StepOutcome, tuple[str, str]] = {
+    "held": ("o", "good"),
+    "not held": ("X", "bad"),
+    "invalid": ("s", "void"),
+}
 
 
 def _plain_log(axes: Axes, which: str) -> None:
@@ -37,14 +42,14 @@ def search_plot(verdict: Verdict) -> Picture | None:
     steps = {number: step for number, step in enumerate(verdict.steps, 1) if step.rate_hz > 0}
     if verdict.search is None or not steps:
         return None
-    tried = [f"{human_hz(step.rate_hz)} {step.outcome}" for step in steps.values()]
+    tried = [f"{human_hz(step.rate_hz)} {outcome_text(step.outcome)}" for step in steps.values()]
     more = f" and {len(tried) - _LISTED_MAX} more" if len(tried) > _LISTED_MAX else ""
     description = (
-        f"The detector needs {human_hz(verdict.needed_hz)}. Rates in the order in which they were tried:"
+        f"The detector needs {human_hz(verdict.needed_hz)}. Rates in the order of the steps:"
         f" {', '.join(tried[:_LISTED_MAX])}{more}."
     )
     return picture(
-        "The search for the highest rate", description, lambda f: _draw_search(f, verdict, steps), 3.4
+        "Search for the highest sustained rate", description, lambda f: _draw_search(f, verdict, steps), 3.4
     )
 
 
@@ -56,7 +61,15 @@ def _draw_search(figure: Figure, verdict: Verdict, steps: Mapping[int, Step]) ->
         points = [(n, step.rate_hz) for n, step in steps.items() if step.outcome == outcome]
         if points:
             numbers, rates = zip(*points, strict=True)
-            axes.scatter(numbers, rates, marker=marker, s=60, color=COLOURS[colour], label=outcome, zorder=3)
+            axes.scatter(
+                numbers,
+                rates,
+                marker=marker,
+                s=60,
+                color=COLOURS[colour],
+                label=outcome_text(outcome),
+                zorder=3,
+            )
     axes.axhline(verdict.needed_hz, color=COLOURS["text"], linewidth=1.2, label="needed")
     if search is not None and search.full_speed_hz:
         axes.axhline(search.full_speed_hz, color=COLOURS["second"], linestyle="--", label="unpaced")
@@ -68,7 +81,7 @@ def _draw_search(figure: Figure, verdict: Verdict, steps: Mapping[int, Step]) ->
         axes.annotate(note, (number, step.rate_hz), (7, 6), textcoords="offset points", fontsize=8)
     _plain_log(axes, "y")
     axes.set_xticks(list(steps))
-    axes.set(xlabel="step", ylabel="frames a second", xlim=(0.5, max(steps) + 0.9))
+    axes.set(xlabel="step", ylabel="frames/s", xlim=(0.5, max(steps) + 0.9))
     axes.margins(y=0.15)
     figure.legend(loc="outside upper right", ncols=6)
 
@@ -82,7 +95,7 @@ def latency_plot(run: Run, name: str, late_limit_s: float | None = None) -> Pict
     curves = {"latency from due time": (times.latency, "first"), "write time": (times.service, "second")}
     p50, p99 = (human_seconds(quantile_ns(times.latency, share) * 1e-9) for share in (0.5, 0.99))
     description = (
-        f"Half of the frames were written within {p50} after they were due, 99 % within {p99}, all within"
+        f"Half of the frames were written within {p50} of their due time, 99 % within {p99}, all within"
         f" {human_seconds(times.latency.max_ns * 1e-9)}."
     )
     limits = {"late": workload.late_after_s} if paced else {}
@@ -114,7 +127,7 @@ def latency_plot(run: Run, name: str, late_limit_s: float | None = None) -> Pict
         _plain_log(axes, "x")
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: human_percent(share)))
-        axes.set(xlabel="ms", ylabel="share of frames that took longer")
+        axes.set(xlabel="ms", ylabel="fraction of frames that took longer")
         figure.legend(loc="outside upper right", ncols=2)
 
     return picture(f"Latency of frames: {name}", description, draw, 3.0, run.validity == "invalid")
@@ -150,7 +163,7 @@ def series_plot(run: Run, name: str, late_limit_s: float | None = None) -> Pictu
     description = (
         f"{figures.written} of {figures.due} frames were written and {figures.dropped} dropped;"
         f" at most {figures.held_max} of {workload.buffer_frames} frames were queued; {stall}."
-        f" Dashed: required.{limit}"
+        f" Dashed: needed.{limit}"
     )
     return picture(
         f"Time series: {name}",
@@ -179,13 +192,13 @@ def _draw_series(
     assert series is not None
     step = -(-len(series.bytes) // _POINTS_MAX)
     interval_s = series.interval_s * step
-    carried = _binned(series.bytes, step, numpy.sum) / 1e6 / interval_s
+    throughput = _binned(series.bytes, step, numpy.sum) / 1e6 / interval_s
     held = _binned(series.held_max, step, numpy.max)
     slowest = _binned(series.time_max_ns, step, numpy.max) * 1e-6
     dropped = _binned(series.dropped, step, numpy.sum)
-    middles = (numpy.arange(len(carried)) + 0.5) * interval_s
+    middles = (numpy.arange(len(throughput)) + 0.5) * interval_s
     top, middle, bottom = figure.subplots(3, 1, sharex=True)
-    top.step(middles, carried, where="mid", color=COLOURS["first"], linewidth=1.2)
+    top.step(middles, throughput, where="mid", color=COLOURS["first"], linewidth=1.2)
     top.set(title="written, MB/s", ylim=(0, None))
     if workload.rate_hz > 0:
         needed = workload.rate_hz * workload.frame_bytes / 1e6
