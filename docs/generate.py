@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from penstock.bench.run.workloads import WORKLOADS
-from penstock.cli import application
+from penstock.cli import application, words
 from penstock.model.bench.campaign_files import CampaignFile
 from penstock.model.bench.campaigns import Baseline, Campaign, Line, Parameter, View
 from penstock.model.bench.comparisons import Comparison, Trend
@@ -80,51 +80,27 @@ store:
 """
 
 
-_EXIT_CODES = (
-    ("Code", "`bench`, `campaign`", "`verdict`", "`compare`", "`describe`", "all others"),
-    ("---",) * 6,
-    ("0", "every run is valid or warned", "yes", "nothing is worse", "fine", "fine"),
-    (
-        "1",
-        "failed, interrupted, or not confirmed",
-        "no",
-        "something is worse",
-        "as `bench`",
-        "failed, or damage found",
-    ),
-    ("2", *("wrong usage",) * 5),
-    ("3", "", "cannot tell", "cannot tell", "", ""),
-    (
-        "4",
-        "a run is invalid",
-        "the run did not measure the storage",
-        "a set has no valid run",
-        "",
-        "`plan --measured`: the measurement is invalid",
-    ),
-    (
-        "5",
-        "",
-        "no answer: as 1 of `bench`",
-        "no answer: it failed",
-        "no answer: a figure of `--measure` is invalid",
-        "",
-    ),
-    ("130, 143", "", "", "", "", "a command that reads files was stopped: by Ctrl-C (130), SIGTERM (143)"),
-)
 _ABOUT_EXIT_CODES = """\
-*Wrong usage* means an error that Penstock finds before it writes anything: an invalid option, description
-or document; a target that is missing or not writable; an output file that exists, or whose directory is
-missing; or a question without `--yes` and without a terminal. *Failed* means an error during the work: a
-full storage, a storage that is gone, an error of the system.""".splitlines()
+*Wrong usage* means an error in what was given, found before anything is written: an invalid option,
+description or document; a target that is missing or not writable; an output file that exists, or whose
+directory is missing; or a question without `--yes` and without a terminal. *Failed* means that the work was
+not possible: too little free space, a port in use, a storage that is gone, an error of the system. `verdict`
+and `compare` then exit with 5, because 1 is one of their answers. `record`, `pva` and `collect` end as
+usual if they are interrupted: Ctrl-C and SIGTERM complete what is open.""".splitlines()
+
+
+def _exit_code_table() -> list[str]:
+    codes = sorted({code for each in words.ALL for code in each.meanings})
+    rows = [["Code", *(each.commands for each in words.ALL)], ["---"] * (len(words.ALL) + 1)]
+    rows += [[str(code), *(each.meanings.get(code, "") for each in words.ALL)] for code in codes]
+    return [f"| {' | '.join(row)} |".replace("|  |", "| |").replace("|  |", "| |") for row in rows]
 
 
 def cli_page() -> str:
     group: Any = typer.main.get_command(application)
     lines = ["# The penstock command", "", NOTE, "", group.help, ""]
     lines += ["Results go to standard output, progress, logs and errors to standard error.", ""]
-    table = [f"| {' | '.join(row)} |".replace("|  |", "| |").replace("|  |", "| |") for row in _EXIT_CODES]
-    lines += ["## Exit codes", "", *table, "", *_ABOUT_EXIT_CODES, ""]
+    lines += ["## Exit codes", "", *_exit_code_table(), "", *_ABOUT_EXIT_CODES, ""]
     for name, command in _commands(group):
         lines += [f"## penstock {name}", "", *_paragraphs(command.help), ""]
         lines += [

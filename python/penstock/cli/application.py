@@ -8,7 +8,10 @@ from penstock import __version__
 from penstock.cli.lazy import Later, LaterGroup, context_settings, lazy_group
 from penstock.cli.words import (
     EXIT_CODES,
+    EXIT_CODES_OF_CHECKS,
     EXIT_CODES_OF_COMPARISONS,
+    EXIT_CODES_OF_FILES,
+    EXIT_CODES_OF_PLANS,
     EXIT_CODES_OF_RUNS,
     EXIT_CODES_OF_SHEETS,
     EXIT_CODES_OF_VERDICTS,
@@ -23,6 +26,7 @@ BENCH = {
     "frames": Later(
         "penstock.cli.bench.frames:frames_command",
         short_help="Write frames at a fixed rate, or at maximum rate.",
+        exit_codes=EXIT_CODES_OF_RUNS,
         examples=[
             "penstock bench frames /data --frame-size 8MiB --rate 100 --seconds 60",
             "penstock bench frames /data --frame-size 512KiB --rate 0 --frames 1000 --yes",
@@ -72,6 +76,7 @@ BENCH = {
     "network": Later(
         "penstock.cli.bench.network:network_command",
         short_help="Measure the network between two machines.",
+        exit_codes=EXIT_CODES_OF_RUNS,
         examples=[
             "penstock bench network --local",
             "penstock bench network --listen eth1 --token-file token.txt",
@@ -188,6 +193,7 @@ COMMANDS: dict[str, Later | LaterGroup] = {
         "penstock.cli.files.info:info_command",
         short_help="Show a file's frames, codec, accounting, times and tree.",
         panel=_READ,
+        exit_codes=EXIT_CODES_OF_FILES,
         examples=[
             "penstock info series.h5",
             "penstock info series.h5 --json",
@@ -197,6 +203,7 @@ COMMANDS: dict[str, Later | LaterGroup] = {
         "penstock.cli.files.check:check_command",
         short_help="Check every chunk, every frame and the structure of a file.",
         panel=_READ,
+        exit_codes=EXIT_CODES_OF_CHECKS,
         examples=[
             "penstock check series.h5",
             "penstock check series.h5 --against recorded",
@@ -207,6 +214,7 @@ COMMANDS: dict[str, Later | LaterGroup] = {
         "penstock.cli.files.recover:recover_command",
         short_help="Complete a file whose recorder was killed.",
         panel=_READ,
+        exit_codes=EXIT_CODES_OF_FILES,
         examples=[
             "penstock recover series.h5 --dry-run",
             "penstock recover series.h5",
@@ -216,6 +224,7 @@ COMMANDS: dict[str, Later | LaterGroup] = {
         "penstock.cli.files.join:join_command",
         short_help="Link the files of several series into one file.",
         panel=_READ,
+        exit_codes=EXIT_CODES_OF_FILES,
         examples=[
             "penstock join night.h5 scan_1.h5 scan_2.h5",
             "penstock join night.h5 scan_3.h5 --add",
@@ -225,6 +234,7 @@ COMMANDS: dict[str, Later | LaterGroup] = {
         "penstock.cli.record.attach:attach_command",
         short_help="Match the values of a journal to the frames of a series.",
         panel=_READ,
+        exit_codes=EXIT_CODES_OF_FILES,
         examples=[
             "penstock attach series.h5 values-20260102T030405.pnval",
             "penstock attach series.h5 *.pnval --interpolation linear --max-age 2 --dry-run",
@@ -234,6 +244,7 @@ COMMANDS: dict[str, Later | LaterGroup] = {
         "penstock.cli.files.export:export_command",
         short_help="Write a master file for XDS plug-ins or EIGER readers.",
         panel=_READ,
+        exit_codes=EXIT_CODES_OF_FILES,
         examples=[
             "penstock export series.h5 --for xds",
             "penstock export series.h5 --for xds --copy",
@@ -303,6 +314,7 @@ COMMANDS: dict[str, Later | LaterGroup] = {
         "penstock.cli.plan.plan:plan_command",
         short_help="Compute the storage and servers that detectors need.",
         panel=_PLAN,
+        exit_codes=EXIT_CODES_OF_PLANS,
         examples=[
             "penstock plan 2xeiger2-16m pilatus-6m --ratio 8 --duty 0.3 --retention 90",
             "penstock plan eiger2-16m@100 --measure --block nvme-server-example",

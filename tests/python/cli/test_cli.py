@@ -1,10 +1,12 @@
 """The commands as typer runs them: help, usage errors, dry runs, exit codes. Of the native programs only the
 recorder runs here, to try plans out."""
 
+import inspect
 import json
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,10 @@ import typer.main
 from typer.testing import CliRunner, Result
 
 from penstock.cli import application, words
+from penstock.cli.application import COMMANDS as ALL_COMMANDS
+from penstock.cli.lazy import Later, LaterGroup
 from penstock.model.bench.load import LoadPlan, NullBackend, StreamWorkload
-from penstock.model.errors import PenstockError
+from penstock.model.errors import ExitCode, PenstockError
 from penstock.programs.load import load
 
 runner = CliRunner()
@@ -54,6 +58,41 @@ def test_help_has_examples_and_exit_codes(command: str) -> None:
     assert "Examples:" in result.output
     known = [text for name, text in vars(words).items() if name.startswith("EXIT_CODES")]
     assert sum(text in one_line(result.output) for text in known) == 1
+
+
+def _laters() -> list[tuple[str, Later]]:
+    found: list[tuple[str, Later]] = []
+    for name, later in ALL_COMMANDS.items():
+        if isinstance(later, LaterGroup):
+            found += [(f"{name} {below}", each) for below, each in later.commands.items()]
+        else:
+            found.append((name, later))
+    return found
+
+
+@pytest.mark.parametrize(("name", "later"), _laters())
+def test_help_has_every_exit_code_that_the_command_uses(name: str, later: Later) -> None:
+    module, _, function = later.where.partition(":")
+    source = inspect.getsource(import_module(module))
+    used = {
+        ExitCode[code] for code in re.findall(r"ExitCode\.([A-Z_]+)", source) if code in ExitCode.__members__
+    }
+    own = source[: source.index(f"def {function}(")] if f"def {function}(" in source else source
+    decorators = re.findall(r"@(inspects|answers)\n", own[own.rfind("\n\n\n") :])
+    used |= {ExitCode.INTERRUPTED, ExitCode.TERMINATED} if "inspects" in decorators else set()
+    used |= {ExitCode.UNANSWERED} if "answers" in decorators else set()
+    if name.startswith("bench ") and name != "bench clean":
+        used |= {ExitCode.INVALID}
+    (column,) = [each for each in words.ALL if each.line == later.exit_codes]
+    assert used <= set(column.meanings), name
+    assert {0, 1, 2} <= set(column.meanings)
+
+
+def test_page_of_exit_codes_is_made_from_the_helps() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs/reference/cli.md").read_text()
+    for column in words.ALL:
+        assert column.commands in page
+        assert [what for what in column.meanings.values() if what not in page] == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)
