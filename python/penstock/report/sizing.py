@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 
 from penstock.model.plan.blocks import BlockFigures
-from penstock.model.plan.sizing import DetectorNeed, Sizing
+from penstock.model.plan.sizing import Compression, DetectorNeed, Sizing
 from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_hz, human_number, human_percent, human_rate
 from penstock.report.sections import Section, sections_markdown, sections_view
@@ -141,10 +141,13 @@ def _decision(block: BlockFigures) -> str:
 def _assumption_rows(sizing: Sizing) -> Iterator[tuple[str, str]]:
     """Of recorders only where there are frames to record."""
     assumed = sizing.assumptions
-    yield (
-        "with frames" if sizing.detectors else "written",
-        f"{human_percent(assumed.duty)} of the time (--duty)",
-    )
+    duties = {each.duty for each in sizing.detectors} or {assumed.duty}
+    if len(duties) == 1:
+        (duty,) = duties
+        yield "with frames" if sizing.detectors else "written", f"{human_percent(duty)} of the time (--duty)"
+    else:
+        for each in sizing.detectors:
+            yield f"with frames, {each.detector}", f"{human_percent(each.duty)} of the time (duty=)"
     yield "headroom", f"{human_percent(assumed.headroom)} beyond the peak (--headroom)"
     yield "kept for", f"{assumed.retention_days:g} days (--retention)"
     yield "filled to", f"{human_percent(assumed.fill)} (--fill)"
@@ -153,6 +156,7 @@ def _assumption_rows(sizing: Sizing) -> Iterator[tuple[str, str]]:
     if assumed.capacity_bytes:
         yield "also held", f"{human_bytes(assumed.capacity_bytes)} (--capacity)"
     yield "read meanwhile", f"{assumed.read_factor:g} times the write bandwidth (--read-factor)"
+    yield from _compression_rows(sizing)
     if sizing.detectors:
         yield "compresses", f"the {assumed.compresses} (--compressed-by)"
     yield "links achieve", f"{human_percent(assumed.link_efficiency)} of their speed (--link-efficiency)"
@@ -161,3 +165,32 @@ def _assumption_rows(sizing: Sizing) -> Iterator[tuple[str, str]]:
         yield "recorder server", f"{server} (--server-cores, --server-bandwidth)"
     if assumed.redundancy is not None:
         yield "redundancy", f"{assumed.redundancy} (--redundancy)"
+
+
+def _compression_rows(sizing: Sizing) -> Iterator[tuple[str, str]]:
+    """Yields ratio and codec speed once if they are the same for all detectors."""
+    ratios = [(each.detector, _ratio_text(each.compression)) for each in sizing.detectors]
+    yield from _once_or_each("compression ratio", ratios)
+    if sizing.assumptions.compresses == "recorder":
+        compressed = [each for each in sizing.detectors if each.compression.encoding != "none"]
+        yield from _once_or_each(
+            "codec speed", [(each.detector, _speed_text(each.compression)) for each in compressed]
+        )
+
+
+def _once_or_each(name: str, texts: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    if len({text for _, text in texts}) == 1:
+        yield name, texts[0][1]
+        return
+    for detector, text in texts:
+        yield f"{name}, {detector}", text
+
+
+def _ratio_text(compression: Compression) -> str:
+    return f"{compression.ratio:.4g}, {compression.ratio_from} (--ratio, --measure, --images)"
+
+
+def _speed_text(compression: Compression) -> str:
+    if compression.speed_bytes_per_s is None:
+        return "unknown (--codec-speed, --measure)"
+    return f"{human_rate(compression.speed_bytes_per_s)} per core, {compression.speed_from} (--codec-speed)"

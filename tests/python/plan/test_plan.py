@@ -1,6 +1,7 @@
 """`penstock plan` as a user runs it."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from penstock.bench.judge.checks import validity_of
 from penstock.bench.run import codec_speed
 from penstock.cli import application
 from penstock.model.bench.campaigns import Campaign, Case, CaseRun
+from penstock.model.bench.load import NullBackend
 from penstock.model.bench.runs import Check, Run, StreamFigures
 from penstock.model.catalogue import custom_detector
 from penstock.model.plan.sizing import CodecMeasurement, Sizing
@@ -148,6 +150,69 @@ def fast_run(seconds: float = 30.0, outcome: Any = "ok") -> Run:
     return run_of(document.model_copy(update={"plan": plan}), [check])
 
 
+def test_detectors_may_have_their_own_ratio_and_duty() -> None:
+    found = sizing("eiger2-16m@100,ratio=8,duty=0.5", "eiger2-16m@100", "--retention", "1")
+    own, other = found.detectors
+    assert (own.compression.ratio, own.duty, other.compression.ratio, other.duty) == (8, 0.5, 1, 1)
+    assert found.average_stored_bytes_per_s == pytest.approx(own.raw_bytes_per_s * (0.5 / 8 + 1))
+
+
+@pytest.mark.parametrize("text", ["eiger2-16m,ratio=x", "eiger2-16m,duty=2", "eiger2-16m,rat=3"])
+def test_wrong_settings_of_a_detector_are_named(text: str) -> None:
+    result = invoke(text)
+    assert result.exit_code == 2
+    assert text in result.stderr
+
+
+def test_assumptions_have_ratio_and_codec_speed() -> None:
+    shown = one_line(invoke("eiger2-16m", "--ratio", "8", "--codec-speed", "1GB/s").stdout)
+    assert "compression ratio 8, stated (--ratio" in shown
+    assert "codec speed 1 GB/s per core, stated (--codec-speed)" in shown
+
+
+def with_conditions(**changes: object) -> Run:
+    run = fast_run()
+    return run.model_copy(update={"conditions": run.conditions.model_copy(update=changes)})
+
+
+def with_document(**changes: object) -> Run:
+    run = fast_run()
+    return run.model_copy(update={"document": run.document.model_copy(update=changes)})
+
+
+UNSUITABLE: dict[str, Callable[[], Run]] = {
+    "in the memory of the machine": lambda: with_conditions(memory="tmpfs"),
+    "interrupted": lambda: with_document(interrupted=True),
+    "I/O error": lambda: with_document(problem="I/O error"),
+    "--backend null": lambda: with_document(
+        plan=fast_run().document.plan.model_copy(update={"backend": NullBackend()})
+    ),
+}
+
+
+@pytest.mark.parametrize("words", UNSUITABLE)
+def test_an_unsuitable_measurement_is_refused_by_name(words: str, tmp_path: Path) -> None:
+    result = measured(tmp_path, UNSUITABLE[words]())
+    assert result.exit_code == 2, result.output
+    assert words in one_line(result.stderr)
+    assert "measured-0.json" in result.stderr
+
+
+def test_documents_of_different_file_systems_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(fast_run().model_dump_json(), encoding="utf-8")
+    other = ("--measured", str(tmp_path / "a.json"))
+    result = measured(tmp_path, with_conditions(file_system="lustre"), *other)
+    assert result.exit_code == 2
+    assert "lustre" in one_line(result.stderr)
+
+
+def test_a_short_run_and_one_with_warnings_are_noted(tmp_path: Path) -> None:
+    result = measured(tmp_path, fast_run(1.0, "warning"))
+    notes = " ".join(Sizing.model_validate_json(result.stdout).notes)
+    assert "a run took only" in notes
+    assert "a run has warnings" in notes
+
+
 def at_rate() -> Run:
     return run_of(frames_document(), [])
 
@@ -253,7 +318,7 @@ def test_reads_are_never_taken_for_writes(tmp_path: Path) -> None:
     reads_alone = run.model_copy(update={"streams": figures[1:]})
     refused = measured(tmp_path, reads_alone)
     assert refused.exit_code == 2
-    assert "no run that was unpaced" in one_line(refused.stderr)
+    assert "only reads" in one_line(refused.stderr)
 
 
 def test_of_several_runs_the_median_counts(tmp_path: Path) -> None:

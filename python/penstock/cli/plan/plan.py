@@ -18,13 +18,14 @@ from penstock.cli.common import (
     size_option,
 )
 from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
+from penstock.cli.plan.suitable import require_suitable
 from penstock.cli.verbosity import progress, shows_progress
 from penstock.files.space import write_document
 from penstock.model import panels
 from penstock.model.catalogue import Detector
 from penstock.model.errors import UsageError
 from penstock.model.plan.blocks import Redundancy, find_block
-from penstock.model.plan.sizing import Assumptions, Order, Sizing, Wanted, size
+from penstock.model.plan.sizing import Assumptions, Compression, Order, Sizing, Wanted, size
 from penstock.model.plans import Encoding
 from penstock.model.problems import words_of
 from penstock.programs.locate import blocks_folder
@@ -38,8 +39,8 @@ def plan_command(
         list[str] | None,
         typer.Argument(
             metavar="DETECTOR",
-            help="Detector as NAME, COUNTxNAME or COUNTxNAME@HZ, such as 2xeiger2-16m@100. NAME is from"
-            " `penstock"
+            help="Detector as NAME, COUNTxNAME or COUNTxNAME@HZ, such as 2xeiger2-16m@100. Its compression"
+            " ratio and duty cycle may follow: eiger2-16m,ratio=8,duty=0.3. NAME is from `penstock"
             " detectors`, or custom with --rows, --columns, --type.",
             autocompletion=completion.detectors,
         ),
@@ -107,7 +108,7 @@ def plan_command(
     compressed_by: Annotated[
         Literal["recorder", "detector"],
         typer.Option(
-            help="Who compresses: recorder (needs cores) or detector (needs smaller links).",
+            help="Where frames are compressed: recorder (requires cores) or detector (reduces network load).",
             rich_help_panel=panels.ASSUMPTIONS,
         ),
     ] = "recorder",
@@ -229,6 +230,7 @@ def plan_command(
     orders = [Order.parse(text) for text in detectors or []]
     chosen = _chosen(orders, rows, columns, type_)
     blocks = [find_block(name, blocks_folder()) for name in block or []]
+    warnings = require_suitable(measured) if measured else []
     bandwidth = measured_bandwidth(measured) if measured else None
     require_new(markdown, "--markdown")
     speed = bandwidth_option(codec_speed, "--codec-speed") if codec_speed is not None else None
@@ -237,10 +239,31 @@ def plan_command(
             [detector for detector, _ in chosen], encoding, ratio, speed, measure, images or [], view.say
         )
     wanted = [
-        Wanted(detector=detector, count=order.count, rate_hz=rate, compression=compression)
+        Wanted(
+            detector=detector,
+            count=order.count,
+            rate_hz=rate,
+            duty=order.duty,
+            compression=_own_ratio(order, compression, encoding, speed),
+        )
         for order, (detector, rate), compression in zip(orders, chosen, found, strict=True)
     ]
-    _show(size(wanted, assumptions, blocks, bandwidth), markdown, json)
+    sizing = size(wanted, assumptions, blocks, bandwidth)
+    _show(sizing.model_copy(update={"notes": [*sizing.notes, *warnings]}), markdown, json)
+
+
+def _own_ratio(order: Order, common: Compression, encoding: Encoding, speed: float | None) -> Compression:
+    """Returns the compression of a detector, with the ratio that its argument states."""
+    if order.ratio is None:
+        return common
+    if encoding == "none":
+        raise UsageError(
+            f"{order.name}: ratio={order.ratio:g} requires compression, but --encoding is none",
+            "leave out one of them",
+        )
+    if common.encoding == "none":
+        common = Compression(encoding=encoding, speed_bytes_per_s=speed, speed_from="stated" if speed else "")
+    return common.model_copy(update={"ratio": order.ratio, "ratio_from": "stated", "simulated": False})
 
 
 def _show(sizing: Sizing, markdown: Path | None, json: bool) -> None:

@@ -32,30 +32,41 @@ class _Part(BaseModel):
 
 
 class Order(_Part):
-    """A number of detectors of one name: "2xeiger2-16m@100"."""
+    """A number of detectors of one name: "2xeiger2-16m@100,ratio=8,duty=0.3"."""
 
     name: str
     count: int = Field(1, ge=1, le=_COUNT_MAX)
     rate_hz: float | None = Field(None, gt=0, le=_RATE_MAX, allow_inf_nan=False)
+    ratio: float | None = Field(None, gt=0, le=1e6, allow_inf_nan=False)
+    duty: float | None = Field(None, gt=0, le=1, allow_inf_nan=False)
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        match = _ORDER.fullmatch(text.strip())
-        form = "write NAME, COUNTxNAME or COUNTxNAME@HZ, as 2xeiger2-16m@100"
+        detector, *settings = (part.strip() for part in text.split(","))
+        match = _ORDER.fullmatch(detector)
+        form = "write NAME, COUNTxNAME or COUNTxNAME@HZ, such as 2xeiger2-16m@100,ratio=8,duty=0.3"
         if match is None:
             raise UsageError(f'"{text}" does not name a detector', form)
+        own = dict(setting.partition("=")[::2] for setting in settings)
+        if unknown := own.keys() - {"ratio", "duty"}:
+            raise UsageError(
+                f'"{text}": unknown setting "{min(unknown)}"', f"ratio and duty are known; {form}"
+            )
         try:
             return cls.model_validate(
                 {
                     "name": match["name"],
                     "count": match["count"] or 1,
                     "rate_hz": match["rate"],
+                    **own,
                 }
             )
         except ValidationError as error:
             field = {
                 "count": f"1 to {_COUNT_MAX} of them",
                 "rate_hz": f"more than 0, at most {_RATE_MAX:g} Hz",
+                "ratio": "a ratio of more than 0, at most 1000000",
+                "duty": "a duty of more than 0, at most 1",
             }
             raise UsageError(
                 f'"{text}" is not possible', f"{field[str(error.errors()[0]['loc'][0])]}; {form}"
@@ -94,6 +105,7 @@ class Wanted(_Part):
     detector: Detector
     count: int = Field(ge=1)
     rate_hz: float = Field(gt=0)
+    duty: float | None = Field(None, gt=0, le=1, description="null: that of the assumptions")
     compression: Compression = Compression()
 
 
@@ -154,6 +166,7 @@ class DetectorNeed(_Part):
     frame_bytes: int
     raw_bytes_per_s: float
     stored_bytes_per_s: float
+    duty: float = Field(1.0, description="duty cycle: share of the time with frames")
     compression: Compression
     cores: float | None = Field(description="cores that compress, without headroom; null: unknown")
 
@@ -205,31 +218,32 @@ def size(
     detectors = [_detector_need(each, assumptions) for each in wanted]
     raw = sum(each.raw_bytes_per_s for each in detectors)
     frames = sum(each.stored_bytes_per_s for each in detectors)
-    stored, room = frames + assumptions.write_bytes_per_s, 1 + assumptions.headroom
-    average = stored * assumptions.duty
+    stored, with_headroom = frames + assumptions.write_bytes_per_s, 1 + assumptions.headroom
+    average = sum(each.stored_bytes_per_s * each.duty for each in detectors)
+    average += assumptions.write_bytes_per_s * assumptions.duty
     kept = average * assumptions.retention_days * DAY_S + assumptions.capacity_bytes
     need = Need(
-        write_bytes_per_s=stored * room,
-        read_bytes_per_s=stored * assumptions.read_factor * room,
+        write_bytes_per_s=stored * with_headroom,
+        read_bytes_per_s=stored * assumptions.read_factor * with_headroom,
         capacity_bytes=kept / assumptions.fill,
     )
     cores = _cores(detectors)
     arriving = raw if assumptions.compresses == "recorder" else frames
-    network = max(arriving, frames) * room
+    network = max(arriving, frames) * with_headroom
     redundancy = assumptions.redundancy
     return Sizing(
         detectors=detectors,
         assumptions=assumptions,
         raw_bytes_per_s=raw,
         stored_bytes_per_s=stored,
-        average_raw_bytes_per_s=raw * assumptions.duty,
+        average_raw_bytes_per_s=sum(each.raw_bytes_per_s * each.duty for each in detectors),
         average_stored_bytes_per_s=average,
-        cores=None if cores is None else whole(cores * room),
+        cores=None if cores is None else whole(cores * with_headroom),
         links=[
-            _links(speed, assumptions, arriving * room, need.write_bytes_per_s)
+            _links(speed, assumptions, arriving * with_headroom, need.write_bytes_per_s)
             for speed in assumptions.link_speeds
         ],
-        servers=_servers(assumptions, None if cores is None else cores * room, network),
+        servers=_servers(assumptions, None if cores is None else cores * with_headroom, network),
         need=need,
         raw_capacity_bytes=need.capacity_bytes * (redundancy.factor if redundancy else 1.0),
         blocks=[figures_of(block, need, redundancy, measured) for block in blocks],
@@ -251,6 +265,7 @@ def _detector_need(wanted: Wanted, assumptions: Assumptions) -> DetectorNeed:
         frame_bytes=wanted.detector.frame_bytes,
         raw_bytes_per_s=raw,
         stored_bytes_per_s=raw / compression.ratio,
+        duty=assumptions.duty if wanted.duty is None else wanted.duty,
         compression=compression,
         cores=cores,
     )
