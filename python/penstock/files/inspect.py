@@ -40,6 +40,7 @@ LEDGER_COUNTS = (
     "dropped",
     "lost",
 )
+_LINKED_FILES_MAX = 5
 _TREE_LINES_MAX = 30
 _ITEMS_MAX = 100_000
 _DEPTH_MAX = 32
@@ -65,6 +66,7 @@ class FrameData(BaseModel):
     filters: list[str]
     raw_bytes: int
     stored_bytes: int
+    linked_files: list[str] = []  # of a virtual dataset: the first files that have its frames
 
     @property
     def frame_bytes(self) -> int:
@@ -82,6 +84,7 @@ class FileInfo(BaseModel):
     file: str
     bytes: int
     definition: str | None = None
+    export_of: str | None = None  # the recorded file
     layout: str | None = None  # that it was recorded with, where that is not the default one
     detector: str | None = None
     detector_fields: dict[str, str] = {}
@@ -140,6 +143,7 @@ def inspect_file(path: Path) -> FileInfo:
             info.entries = linked_files(file["/entry"])
             return info
         _describe(file, info)
+        info.export_of = _text(attribute_of(file, "penstock_source")) if maker == "export" else None
         if maker is None:  # an export's frames are accounted for in the recorded file
             _account(file, info)
         return info
@@ -207,7 +211,16 @@ def _frame_data(dataset: h5py.Dataset) -> FrameData:
         filters=filters_of(held),
         raw_bytes=raw_bytes_stored(held),
         stored_bytes=0 if held.is_virtual else int(held.id.get_storage_size()),
+        linked_files=_linked_files(held),
     )
+
+
+def _linked_files(dataset: h5py.Dataset) -> list[str]:
+    if not dataset.is_virtual:
+        return []
+    names = dict.fromkeys(source.file_name for source in dataset.virtual_sources())
+    shown = list(names)[:_LINKED_FILES_MAX]
+    return shown + ([f"{len(names) - len(shown)} more files"] if len(names) > len(shown) else [])
 
 
 def _describe_members(info: FileInfo, path: Path) -> None:

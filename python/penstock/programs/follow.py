@@ -68,7 +68,8 @@ class _Following:
         if self.stopped or any(_is_unreadable(each) for each in report.findings):
             return report
         report = _with(report, _without_own(report.findings, maker))
-        return self._until_stopped(report, lambda report: self._with_links(report, plan, above, maker))
+        report = self._until_stopped(report, lambda report: self._with_links(report, plan, above, maker))
+        return _with_place_of_sums(report, path) if maker == "export" and report.complete else report
 
     def _with_links(
         self, report: CheckReport, plan: CheckPlan, above: tuple[tuple[int, int], ...], maker: Maker
@@ -203,6 +204,20 @@ def _of_export(findings: list[Finding], source: str | None) -> list[Finding]:
     return _where_sums_are(
         findings, f"it is an export of Penstock: `penstock check` of {source} verifies them"
     )
+
+
+def _with_place_of_sums(report: CheckReport, path: Path) -> CheckReport:
+    """Returns the report on an export that says whether the checksums of its frames were compared."""
+    source = exported_from(path)
+    if source is None:
+        return report
+    remedy = (
+        f"it is an export with links; {source} has the checksums and was checked with it"
+        if report.segments
+        else f"it is an export with copied frames, which have no checksums; `penstock check` of {source}"
+        " verifies the recorded ones"
+    )
+    return report.model_copy(update={"findings": _where_sums_are(report.findings, remedy)})
 
 
 def _without_own(findings: list[Finding], maker: Maker) -> list[Finding]:

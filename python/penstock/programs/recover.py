@@ -8,6 +8,10 @@ from penstock.model.events import Event, RecoverReport
 from penstock.model.plans import RecoverPlan
 from penstock.programs.process import LogLine, Program, forwarding_signals
 
+_REMEDY_FOREIGN = (
+    "name a file that `penstock record` wrote; if it is one, restore its start from a copy of any age"
+)
+
 
 def recover(
     file: Path,
@@ -28,7 +32,10 @@ def recover(
                 report = event
             else:
                 on_event(event)
-        program.require_success(program.wait())
+        code = program.wait()
+        if program.failure is not None and "no copy of the description" in program.failure:
+            raise PenstockError(program.failure, _REMEDY_FOREIGN)
+        program.require_success(code)
     if report is None:
         raise PenstockError("penstock-recover ended without a report", "see its log above")
     return report

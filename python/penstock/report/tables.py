@@ -12,7 +12,7 @@ from rich.text import Text
 from penstock.model.catalogue import Detector
 from penstock.model.events import CheckReport, RecoverReport
 from penstock.model.filters import FoundFilter
-from penstock.model.findings import NOT_HDF5, Finding, is_clean, lacks_checksums
+from penstock.model.findings import NO_CHECKSUMS, NOT_HDF5, Finding, is_clean, lacks_checksums
 from penstock.model.plans import DetectorPlan, FilesTarget, FilterPlan, RecorderPlan, TcpSourcePlan, TcpTarget
 from penstock.model.text import counted, how_to_complete, missing_words
 from penstock.model.units import format_size, human_bytes, human_hz, human_number, human_rate, human_seconds
@@ -123,7 +123,8 @@ def info_page(info: "FileInfo") -> RenderableType:
     rows = {
         "file": f"{info.file}, {human_bytes(info.bytes)}"
         + (f", {info.definition}" if info.definition else "")
-        + (f", layout {info.layout}" if info.layout else ""),
+        + (f", layout {info.layout}" if info.layout else "")
+        + (f", export of {info.export_of}" if info.export_of else ""),
         "series": info.series_unique_id or "",
         "detector": info.detector or "",
         **{name.replace("_", " "): value for name, value in info.detector_fields.items()},
@@ -141,7 +142,7 @@ def info_page(info: "FileInfo") -> RenderableType:
     if info.members is not None:
         rows["files"] = info.members.summary
     if info.ledger:
-        rows["ledger"] = ", ".join(
+        rows["frames"] = ", ".join(
             missing_words(count, info.reasons) if name == "missing" else f"{count} {name}"
             for name, count in info.ledger.items()
         )
@@ -166,9 +167,12 @@ def info_page(info: "FileInfo") -> RenderableType:
 
 def _data_rows(data: "FrameData", announced: int | None) -> dict[str, str]:
     shape = " x ".join(map(str, data.shape))
+    frames = f"{shape} {data.dtype} at {data.path}" + (f", {announced} announced" if announced else "")
+    if data.linked_files and not data.stored_bytes:
+        return {"data": frames, "stored": f"in {', '.join(data.linked_files)}"}
     ratio = f" of {human_bytes(data.raw_bytes)} (ratio {data.ratio:.2f})" if data.ratio else ""
     return {
-        "frames": f"{shape} {data.dtype} at {data.path}" + (f", {announced} announced" if announced else ""),
+        "data": frames,
         "chunks": " x ".join(map(str, data.chunks)) if data.chunks else "contiguous",
         "codec": ", ".join(data.filters) or "none",
         "stored": human_bytes(data.stored_bytes) + ratio,
@@ -204,6 +208,8 @@ def conclusion(report: CheckReport) -> Text:
     if lacks_checksums(report.findings):
         pixels = "the compared pixels are equal" if report.compared_frames else "cannot verify the frames"
         return Text(f"no checksums: {pixels}", style="bold yellow")
+    if report.frames and not report.segments and not report.compared_frames and _has_copies(report.findings):
+        return Text("no damage, but copied frames have no checksums", style="bold yellow")
     lacks = ""
     if report.recoverable is not None:
         lacks = f"UNFINISHED: {_recoverable(report.recoverable, report.frames)}"
@@ -212,6 +218,11 @@ def conclusion(report: CheckReport) -> Text:
     elif report.unfinished:
         lacks = "UNFINISHED: the file is open for writing"
     return Text(f"no damage, but {lacks}", style="bold yellow") if lacks else Text("fine", style="bold green")
+
+
+def _has_copies(findings: Iterable[Finding]) -> bool:
+    """Returns whether the file is an export, whose checksums are in the recorded file."""
+    return any(each.what == NO_CHECKSUMS and each.level == "info" for each in findings)
 
 
 def report_line(report: CheckReport) -> str:
@@ -324,6 +335,9 @@ def plan_table(plan: RecorderPlan) -> Table:
         f"{format_size(plan.store.segment_bytes)}, aligned to {format_size(plan.store.alignment_bytes)}"
     )
     rows["placement"] = plan.store.placement
+    rows["resume"] = (
+        "resumes a series in its file after a crash" if plan.resume else "a series starts in a new file"
+    )
     rows["ends"] = f"after {plan.series_limit} series" if plan.series_limit else "with SIGINT or SIGTERM"
     return fact_table(rows)
 

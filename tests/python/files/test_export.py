@@ -587,11 +587,15 @@ def test_the_check_knows_exports_and_misses_their_frames(
     master = Path(done.master)
     fine = checked(master)
     assert (fine.exit_code, "not written by Penstock" in fine.stdout) == (0, False), fine.stdout
-    assert "`penstock check` of s.h5 verifies them" in " ".join(fine.stdout.split())
+    assert ("s.h5 has the checksums and was checked" in " ".join(fine.stdout.split())) is not copies
+    assert ("copied frames have no checksums" in fine.stdout) is copies
+    shown = CliRunner().invoke(application, ["info", str(master)], catch_exceptions=False).stdout
+    assert "export of s.h5" in shown
+    assert "stored 0 B" not in " ".join(shown.split())
     frames = master.with_name(done.parts[0].file)
     if copies:  # they are in a file that does not name another
         alone = " ".join(checked(frames).stdout.split())
-        assert "`penstock check` of the recorded file verifies them" in alone
+        assert "`penstock check` of the recorded file verifies the recorded ones" in alone
     frames.rename(frames.with_suffix(".away"))
     broken = checked(master)
     told = " ".join(broken.stdout.split())
