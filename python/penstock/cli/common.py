@@ -131,7 +131,9 @@ def require_new(path: Path | None, option: str = "--output") -> None:
         return
     folder = path.absolute().parent
     if os.path.lexists(path):
-        raise UsageError(f"{option} {path} exists already", "name a new file")
+        raise UsageError(
+            f"{option} {path} exists already and is not overwritten", f"name a new file with {option}"
+        )
     if not folder.is_dir():
         raise UsageError(
             f"{option} {path}: the folder {folder} does not exist", "create it, or name another file"

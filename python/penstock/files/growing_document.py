@@ -29,7 +29,10 @@ class GrowingDocument:
         new = _new_of(path)
         for taken in (path, new):
             if os.path.lexists(taken):
-                raise UsageError(f"{taken} exists already", "name a new file, or use --resume")
+                raise UsageError(
+                    f"{taken} exists already and is not overwritten",
+                    "name a new file with --output, or continue it with --resume",
+                )
         try:
             descriptor = _write(new, path, text, 0o666)
             try:

@@ -36,7 +36,10 @@ class JointFile:
         if not os.path.lexists(path):
             return cls(path, add)
         if not add:
-            raise UsageError(f"{path} exists already and is not overwritten", "give another name, or --add")
+            raise UsageError(
+                f"{path} exists already and is not overwritten",
+                "name a new file, or give --add to add entries to a file of `penstock join`",
+            )
         path = path.resolve()  # of a link the file behind it is meant
         return cls(path, add, _targets_in(path))
 

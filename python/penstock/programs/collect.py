@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hmac
+import os
 import signal
 import struct
 import time
@@ -34,6 +35,11 @@ _READ_OVER_BYTES_MAX = 16 << 20
 _TICK_S = 1.0
 _SOURCE_S = 10.0  # for what it still holds
 _AGAIN_FIRST_S, _AGAIN_LAST_S = 1.0, 60.0  # until a source that died is started anew
+
+
+def _why_not_bound(error: OSError) -> str:
+    """Returns the reason; asyncio replaces the system's text by its own."""
+    return reason_of(OSError(error.errno, os.strerror(error.errno)) if error.errno else error)
 
 
 class _GoneError(Exception):
@@ -82,7 +88,10 @@ class Collector:
         try:
             server = await asyncio.start_server(self._serve, host, port, limit=1 << 20)
         except OSError as error:
-            raise PenstockError(f"cannot listen on {host}:{port}: {error}", "name another port") from error
+            raise PenstockError(
+                f"cannot listen on {host}:{port}: {_why_not_bound(error)}",
+                "name another port with --listen",
+            ) from error
         async with server:
             on_listening(server.sockets[0].getsockname()[1])
             reported = replace(self.counts)

@@ -73,7 +73,8 @@ def _require_free(path: Path, overwrite: bool) -> None:
         return
     if not overwrite:
         raise UsageError(
-            f"{path} exists already", "give --overwrite to replace an export, or another --output"
+            f"{path} exists already and is not overwritten",
+            "replace the export with --overwrite, or name a new file with --output",
         )
     try:
         is_export = _is_export(path)
@@ -98,7 +99,9 @@ def _name(new: Path, path: Path, overwrite: bool) -> None:
     try:
         give_name(new, path)
     except FileExistsError as error:
-        raise UsageError(f"{path} exists already", "another command has just written it") from error
+        raise UsageError(
+            f"{path} exists already: another command has just written it", "name a new file with --output"
+        ) from error
 
 
 def _write_master(export: Export, path: Path) -> None:

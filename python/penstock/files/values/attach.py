@@ -262,7 +262,8 @@ def _write(
             give_name(unfinished, target)
         except FileExistsError as error:
             raise UsageError(
-                f"{target} exists already and is not overwritten", "another command has just written it"
+                f"{target} exists already: another command has just written it",
+                "give --overwrite to replace it, or --output another name",
             ) from error
     finally:
         unfinished.unlink(missing_ok=True)
