@@ -26,7 +26,7 @@ class PhaseResult(BaseModel):
 
     @property
     def rate_hz(self) -> float:
-        return self.sent.frames_sent / self.sent.seconds if self.sent.seconds > 0 else 0.0
+        return self.sent.rate_hz
 
     @property
     def raw_bytes_per_s(self) -> float:
@@ -92,7 +92,7 @@ def _rows(phase: PhaseResult) -> dict[str, str]:
         "rate": f"{human_hz(phase.rate_hz)}{asked}, {human_rate(phase.raw_bytes_per_s)}{late}",
         "in the file": f"{recorded.frames_written} frames, {stored} (ratio {phase.ratio:.2f})",
         "lost frames": str(phase.lost),
-        "amiss": _anomalies(recorded),
+        "problems": _anomalies(recorded),
         "received to written": _latency(phase.timing),
         "breakdown of time": _stages(recorded.stage_seconds),
         "compared with the sent frames": compared,
@@ -105,7 +105,7 @@ def _anomalies(recorded: RecorderSeriesEnd) -> str:
     counts = {
         name: getattr(recorded, name) for name in ("missing", "duplicate", "late", "damaged", "dropped")
     }
-    return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing"
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "none"
 
 
 def _latency(timing: list[Percentiles]) -> str:

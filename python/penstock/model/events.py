@@ -243,6 +243,13 @@ class DetectorSeriesEnd(Event):
     acknowledged: int | None = None
     problem: str | None = None
 
+    @property
+    def rate_hz(self) -> float:
+        """Frames per second. The first of n frames is sent at the start, so n - 1 intervals pass."""
+        seconds = self.sending_seconds or self.seconds
+        intervals = max(self.frames_sent - 1, min(self.frames_sent, 1))
+        return intervals / seconds if seconds > 0 else 0.0
+
 
 class Prepare(Event):
     """The detector makes its images before it sends."""

@@ -32,7 +32,7 @@ from penstock.model.events import (
 )
 from penstock.model.units import human_bytes, human_hz, human_rate, human_seconds, human_size
 
-_LINE_INTERVAL_S = 5.0
+_LINE_INTERVAL_S = 10.0
 
 
 class ProgressView:
@@ -343,9 +343,8 @@ def detector_line(event: DetectorProgress) -> str:
 
 def detector_summary(event: DetectorSeriesEnd) -> str:
     sending_seconds = event.sending_seconds or event.seconds
-    rate = event.frames_sent / sending_seconds if sending_seconds > 0 else 0.0
     text = f"{event.frames_sent} frames, {human_bytes(event.bytes)} in {human_seconds(sending_seconds)}"
-    text += f" ({human_hz(rate)})" + _closed_after(sending_seconds, event.seconds)
+    text += f" ({human_hz(event.rate_hz)})" + _closed_after(sending_seconds, event.seconds)
     if event.acknowledged is not None:
         text += f", {event.acknowledged} acknowledged"
     if event.late:

@@ -240,6 +240,8 @@ def test_a_killed_run_is_cleaned_by_its_manifest(run: RunCommand, tmp_path: Path
     cleaned = run("bench", "clean", str(tmp_path), "--yes")
     assert cleaned.returncode == 0, cleaned.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    assert f"removed {tmp_path}" in cleaned.stderr
+    assert "nothing to remove" in run("bench", "clean", str(tmp_path)).stderr
 
 
 @pytest.mark.parametrize("layout", ["file_a_frame", "file_a_writer"])

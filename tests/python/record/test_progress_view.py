@@ -11,7 +11,7 @@ from penstock.model.events import (
     RecorderSeriesEnd,
     Waiting,
 )
-from penstock.report.progress import ProgressView, recorder_summary, show
+from penstock.report.progress import ProgressView, detector_summary, recorder_summary, show
 
 
 def test_bar_of_a_series_ends_with_the_series() -> None:
@@ -23,6 +23,23 @@ def test_bar_of_a_series_ends_with_the_series() -> None:
         )
         assert view._bars is not None
         assert not view._bars.tasks
+
+
+def test_the_summary_of_a_paced_series_has_its_rate() -> None:
+    """40 frames at 130 Hz take 39 intervals."""
+    end = DetectorSeriesEnd(event="series_end", time=0, frames_sent=40, sending_seconds=39 / 130, seconds=1)
+    assert "(130 Hz)" in detector_summary(end)
+
+
+def test_lines_in_a_log_come_every_10_s() -> None:
+    plain = Console(file=io.StringIO(), width=200)
+    now = 0.0
+    view = ProgressView(plain, lambda: now)
+    for step in range(41):
+        now = step * 0.5
+        view.update("verifying chunks", step, 40, f"{step} of 40")
+    lines = plain.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert lines == [f"verifying chunks: {step} of 40" for step in (0, 20, 40)]
 
 
 def test_no_bar_outlives_the_view() -> None:

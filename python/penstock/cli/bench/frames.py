@@ -145,14 +145,17 @@ def clean_command(
         warn(str(trouble))
     if troubles:
         raise troubles[0]
+    if not folders:
+        info().print(f"nothing to remove: {target} has no directory of a killed run", markup=False)
     if doubts:
         raise typer.Exit(int(ExitCode.FAILED))
 
 
 def _removed(folder: BenchFolder) -> PenstockError | None:
-    """Returns why the directory was not removed; the other ones are removed nevertheless."""
+    """Reports the removal, or returns why it failed; the other directories are removed nevertheless."""
     try:
         folder.remove()
     except PenstockError as error:
         return error
+    info().print(f"removed {folder.path}", markup=False, soft_wrap=True)
     return None

@@ -60,7 +60,8 @@ Output = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Write the document of the run (JSON) into this new file.",
+        help="Write the document of the run (JSON) into this new file, and add it to the run index"
+        " (`penstock runs list`).",
         rich_help_panel=panels.OUTPUT,
     ),
 ]

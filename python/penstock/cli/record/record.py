@@ -69,7 +69,7 @@ class RunOptions:
         list[str] | None,
         typer.Option(
             metavar="ENDPOINT",
-            help="ZeroMQ endpoint of a detector that sends Stream V2, for example tcp://127.0.0.1:31001."
+            help="ZeroMQ endpoint of a detector that sends Stream V2 or V1, such as tcp://127.0.0.1:31001."
             " Repeatable.",
             rich_help_panel=panels.SOURCES,
         ),
