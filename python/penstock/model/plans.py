@@ -137,7 +137,7 @@ Place = Annotated[int, Field(ge=0, lt=2**32)]
 class ScanPlan(Plan):
     """Frames belong to the points of a grid: the dataset has its axes in front of the frame's dimensions.
 
-    A series whose start message has `user_data.penstock.scan` (the same fields) goes by that instead.
+    The fields `user_data.penstock.scan` of a start message, if present, replace these for its series.
     """
 
     axes: list[ScanAxisPlan] = Field(
@@ -182,7 +182,7 @@ class ScanPlan(Plan):
 class NexusPlan(Plan):
     """Names that NeXus requires and detectors do not send; without one the file has `unknown`, or nothing.
 
-    A series whose start message has `user_data.penstock.nexus` (the same fields) goes by these instead.
+    The fields `user_data.penstock.nexus` of a start message, if present, replace these for its series.
     """
 
     instrument_name: NexusName = Field("", description="name of the beamline, for example `ID30A-3`")
