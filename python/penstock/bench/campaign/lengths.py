@@ -44,6 +44,6 @@ def _unpaced(sizes: list[int]) -> Iterator[str]:
         return
     yield (
         f"the shortest phase moves {human_size(least)}: above {human_rate(least / SHORT_S)} it takes less"
-        f" than {human_seconds(SHORT_S)}, which gives a warning; above {human_rate(least / FAR_TOO_SHORT_S)} less"
-        f" than {human_seconds(FAR_TOO_SHORT_S)}, and it is left out or the run is invalid; {_LONGER}"
+        f" than {human_seconds(SHORT_S)}, which gives a warning; above {human_rate(least / FAR_TOO_SHORT_S)}"
+        f" less than {human_seconds(FAR_TOO_SHORT_S)}, and it is left out or the run is invalid; {_LONGER}"
     )
