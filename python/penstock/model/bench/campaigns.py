@@ -71,7 +71,10 @@ class CaseFailure(_Part):
 
 
 class Baseline(_Part):
-    """What values are a share of: the median of the case with these parameters, else like the one shown."""
+    """Values are shown as shares of the median of the case with these parameters.
+
+    Its other parameters are those of the case shown.
+    """
 
     parameters: dict[str, Parameter] = Field(
         default={}, description="parameters, which may include `target`, `system` and `servers`"
