@@ -129,6 +129,8 @@ def require_new(path: Path | None, option: str = "--output") -> None:
     """Raises UsageError if the file exists already or cannot be created."""
     if path is None:
         return
+    if str(path) == "-":
+        raise UsageError(f"{option} - is not a file", f"name a new file with {option}")
     folder = path.absolute().parent
     if os.path.lexists(path):
         raise UsageError(

@@ -407,3 +407,15 @@ def test_bad_input_is_named(
     assert finished.returncode == 2, finished.stderr
     assert all(word in finished.stderr for word in words), finished.stderr
     assert [str(path) for path in tmp_path.iterdir()] == [written]
+
+
+def test_a_report_does_not_go_into_a_file_named_dash(
+    run: RunCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = tmp_path / "comparison.json"
+    document.write_text(a_comparison().model_dump_json())
+    monkeypatch.chdir(tmp_path)
+    refused = run("report", str(document), "--markdown", "-")
+    assert refused.returncode == 2
+    assert "--markdown" in refused.stderr
+    assert not (tmp_path / "-").exists()
