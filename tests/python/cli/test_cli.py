@@ -200,6 +200,14 @@ def test_what_stream_v2_has_no_name_for_goes_into_files_alone(to: str, tmp_path:
     assert invoke("simulate", "eiger2-1m", "--encoding", "zstd", "--to", into, "--dry-run").exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("option", "words"), [("--resume", "resumes a series"), ("--no-resume", "a series starts")]
+)
+def test_record_dry_run_shows_resume(option: str, words: str, tmp_path: Path) -> None:
+    shown = one_line(invoke("record", "--folder", str(tmp_path), option, "--dry-run").stderr)
+    assert f"resume {words}" in shown
+
+
 def test_record_dry_run_for_people(tmp_path: Path) -> None:
     result = invoke("record", "--folder", str(tmp_path), "--codec", "zstd", "--level", "3", "--dry-run")
     text = one_line(result.stderr)

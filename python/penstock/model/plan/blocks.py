@@ -186,8 +186,8 @@ def figures_of(
     tightest = max(deciding, key=lambda stage: stage.blocks)
     drives = block.drives
     capacity = (drives.count - drives.spares) * drives.capacity / used.factor
-    throughput, room = tightest.blocks, need.capacity_bytes / capacity
-    count = max(whole(throughput), whole(room))
+    throughput, capacity_blocks = tightest.blocks, need.capacity_bytes / capacity
+    count = max(whole(throughput), whole(capacity_blocks))
     carried = write.write_bytes_per_s if measured is None else measured.write_bytes_per_s
     all_drives = drives.count * drives.bandwidth
     return BlockFigures(
@@ -205,9 +205,9 @@ def figures_of(
         stages=stages,
         measured=measured,
         for_throughput=throughput,
-        for_capacity=room,
+        for_capacity=capacity_blocks,
         blocks=count,
-        decides=_decides(throughput, room),
+        decides=_decides(throughput, capacity_blocks),
         throughput_bottleneck=tightest.name,
         price=None if block.price is None else block.price * count,
         currency=block.currency,
@@ -219,10 +219,12 @@ def whole(number: float) -> int:
     return math.ceil(number * (1 - _ROUNDING))
 
 
-def _decides(throughput: float, room: float) -> Literal["throughput", "capacity", "both", "nothing"]:
-    if whole(throughput) == whole(room):
-        return "both" if throughput or room else "nothing"
-    return "throughput" if throughput > room else "capacity"
+def _decides(
+    throughput: float, capacity_blocks: float
+) -> Literal["throughput", "capacity", "both", "nothing"]:
+    if whole(throughput) == whole(capacity_blocks):
+        return "both" if throughput or capacity_blocks else "nothing"
+    return "throughput" if throughput > capacity_blocks else "capacity"
 
 
 def _all_stages(block: Block) -> Sequence[Stage]:
