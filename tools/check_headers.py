@@ -38,7 +38,8 @@ def arguments_for(header: Path, commands: dict[Path, list[str]]) -> list[str]:
 def with_the_builds_compiler(arguments: list[str]) -> list[str]:
     """The database is clang's, and behind a launcher."""
     compiler = next(i for i, argument in enumerate(arguments) if Path(argument).name.startswith("clang"))
-    return ["c++", *arguments[compiler + 1 :]]
+    own = [argument for argument in arguments[compiler + 1 :] if "thread-safety" not in argument]
+    return ["c++", *own]
 
 
 def check(header: Path, commands: dict[Path, list[str]]) -> str:

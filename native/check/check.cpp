@@ -174,7 +174,7 @@ void Check::look_at_superblock() {
   unfinished_ = report_.unfinished = superblock_->open_for_writing;
   if (unfinished_)
     add(Level::warning, "the file is marked as open for writing", plan_.file, {}, {},
-        "it is being recorded, or its recorder died: then `penstock recover` completes it");
+        "it is being recorded, or its recorder died");
   const auto end = superblock_->end_of_file;
   if (end != ~std::uint64_t{0} && end > file_bytes_)
     add(unfinished_ ? Level::warning : Level::error, "the file is shorter than it says", plan_.file,

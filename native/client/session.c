@@ -94,7 +94,7 @@ static int handle_error(pst_session* session, const pst_reply* reply) {
          : reply->sequence == session->end_sequence   ? "the end of the series"
                                                       : NULL;
   if (what != NULL)
-    return pst_fail(session, PENSTOCK_REFUSED, "%s:%s: the recorder refuses %s \"%.80s\": %.*s", session->host,
+    return pst_fail(session, PENSTOCK_REFUSED, "%s:%s: the recorder rejects %s \"%.80s\": %.*s", session->host,
                     session->port, what, session->name, bounded(reply->text.size), reply->text.data);
   note_refusal(session, reply);
   return PENSTOCK_OK;
@@ -111,11 +111,12 @@ static int handle(pst_session* session, const pst_reply* reply) {
   if (reply->kind != PST_ACK && reply->kind != PST_CLOSED) return PENSTOCK_OK;
   if (!pst_view_is(reply->series, session->name)) return PENSTOCK_OK;
   if (reply->safe_below > session->sent_below)
-    return pst_fail(session, PENSTOCK_PROTOCOL,
-                    "%s:%s: the recorder calls frames below %llu of the series \"%.80s\" safe, and only those below "
-                    "%llu were sent: what it says cannot be relied on",
-                    session->host, session->port, (unsigned long long)reply->safe_below, session->name,
-                    (unsigned long long)session->sent_below);
+    return pst_fail(
+        session, PENSTOCK_PROTOCOL,
+        "%s:%s: the recorder acknowledged frames below %llu of series \"%.80s\", but only frames below %llu "
+        "were sent: its acknowledgements are not reliable",
+        session->host, session->port, (unsigned long long)reply->safe_below, session->name,
+        (unsigned long long)session->sent_below);
   session->answered = 1;
   session->fruitless = 0;
   if (reply->safe_below > session->counts[PENSTOCK_COUNT_SAFE_BELOW])

@@ -245,6 +245,10 @@ class Describer {
 
 Result<void> describe_by_tree(File& file, const check::Tree& tree, Segments& segments, check::Findings& findings) {
   const auto& why = *segments.no_description;
+  if (segments.count == 0 && tree.root_attribute("penstock_file_id") == nullptr)
+    return make_error(
+        Errc::malformed,
+        "it contains no segments of frames: Penstock did not record it, or nothing of the recording is left");
   if (!tree.failure.empty() || !tree.unreadable.empty()) {
     const auto of_tree = tree.failure.empty() ? tree.unreadable.front().why : std::string(tree.failure);
     return make_error(Errc::malformed,

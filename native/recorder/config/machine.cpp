@@ -102,7 +102,7 @@ Result<Bitmap> chosen(const Machine& machine, const char* field, const std::stri
   if (text.starts_with(node_prefix)) hwloc_bitmap_and(cpus.get(), cpus.get(), machine.allowed.get());
   if (hwloc_bitmap_iszero(cpus.get()) || !hwloc_bitmap_isincluded(cpus.get(), machine.allowed.get()))
     return make_error(Errc::invalid_argument,
-                      "machine.{} is \"{}\"; this process may use only the processors {} (restricted by taskset, "
+                      "machine.{} is \"{}\"; this process may use only processors {} (restricted by taskset, "
                       "Slurm, mpirun or a cgroup)",
                       field, text, list_of(machine.allowed.get()));
   return cpus;

@@ -267,9 +267,9 @@ class Session:
         elif reply.kind in (Kind.ACK, Kind.CLOSED) and reply.series == self._opening.name:
             if reply.safe_below > self._sent_below:
                 raise ClientError(
-                    f"{self.where}: the recorder calls frames below {reply.safe_below} of the series "
-                    f"{self._opening.name!r} acknowledged, but only those below {self._sent_below} were"
-                    f" sent: its acknowledgements are not reliable"
+                    f"{self.where}: the recorder acknowledged frames below {reply.safe_below} of series"
+                    f' "{self._opening.name}", but only frames below {self._sent_below} were sent: its'
+                    f" acknowledgements are not reliable"
                 )
             self._answered = True
             self._fruitless = 0

@@ -66,7 +66,7 @@ def test_metrics_tell_what_the_series_end_tells(record: Record, run: Run, tmp_pa
     recorder = record(tmp_path, "--metrics", "127.0.0.1:0")
     address = metrics_of(recorder)
     before = samples(address)
-    assert before["penstock_frames_received_total"] == before["penstock_frames_written_total"] == 0
+    assert before["penstock_images_received_total"] == before["penstock_images_written_total"] == 0
     assert before["penstock_pool_bytes"] == 128 << 20, "frames have half of the pool"
     running = detector(recorder.address, "--frames", "400", "--rate", "400", "--series-name", "one")
     recorder.until(RecorderProgress)
@@ -76,8 +76,8 @@ def test_metrics_tell_what_the_series_end_tells(record: Record, run: Run, tmp_pa
     assert running.wait(WAIT_S) == 0
     after = samples(address)
 
-    assert 0 < during["penstock_frames_received_total"] <= 400 == after["penstock_frames_received_total"]
-    assert after["penstock_frames_written_total"] == end.frames_written == end.frames_received
+    assert 0 < during["penstock_images_received_total"] <= 400 == after["penstock_images_received_total"]
+    assert after["penstock_images_written_total"] == end.frames_written == end.frames_received
     assert after["penstock_received_bytes_total"] == end.raw_bytes
     assert after["penstock_stored_bytes_total"] == end.stored_bytes
     assert after["penstock_segment_bytes_total"] >= end.stored_bytes
@@ -104,7 +104,7 @@ def test_metrics_tell_what_the_series_end_tells(record: Record, run: Run, tmp_pa
     assert sent.returncode == 0, sent.stderr
     recorder.series_end()
     until(lambda: samples(address)['penstock_series_total{outcome="complete"}'] == 2)
-    assert samples(address)["penstock_frames_received_total"] == 410
+    assert samples(address)["penstock_images_received_total"] == 410
 
 
 def test_the_reference_page_names_what_is_served(record: Record, tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_a_stall_of_the_storage_is_reported_while_it_lasts(
     assert stall.file == str(disk.folder / "one.h5")
     # The metrics answer meanwhile.
     hanging = samples(address)
-    assert hanging[f'penstock_hanging_calls{{call="{stall.call}"}}'] >= 1
+    assert hanging[f'penstock_stalled_calls{{call="{stall.call}"}}'] >= 1
     assert hanging[f'penstock_stalls_total{{call="{stall.call}"}}'] >= 1
     assert hanging["penstock_open_series"] == 1
     disk.thaw()
@@ -229,7 +229,7 @@ def test_a_stall_of_the_storage_is_reported_while_it_lasts(
     assert (end.frames_written, end.problem) == (900, None), "the storage came back, and nothing was lost"
     assert running.wait(WAIT_S) == 0
     after = samples(address)
-    assert sum(value for name, value in after.items() if name.startswith("penstock_hanging_calls")) == 0
+    assert sum(value for name, value in after.items() if name.startswith("penstock_stalled_calls")) == 0
     code, log = recorder.stop()
     assert code == 0
     assert re.search(r"stall: \w+.* of \S+one\.h5 has stalled for [0-9.]+ s", log)

@@ -387,8 +387,8 @@ def test_each_rank_serves_metrics_of_what_it_did(job: Callable[..., Job], run: R
         return float(found[1])
 
     for name, of_series in (
-        ("penstock_frames_received_total", end["frames_received"]),
-        ("penstock_frames_written_total", end["frames_written"]),
+        ("penstock_images_received_total", end["frames_received"]),
+        ("penstock_images_written_total", end["frames_written"]),
         ("penstock_received_bytes_total", end["raw_bytes"]),
         ("penstock_stored_bytes_total", end["stored_bytes"]),
     ):

@@ -171,6 +171,7 @@ def test_an_element_that_comes_back_sends_again(
             right.start("s", 4, ELEMENT, **element(grid, 1))
             for number in range(2):
                 right.image("s", number, part_of(frames[number], grid, 1))
+            right.hang_up()
         for number in range(4):
             left.image("s", number, part_of(frames[number], grid, 0))
         send_end(left)

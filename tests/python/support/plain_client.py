@@ -53,6 +53,12 @@ class Client:
     ) -> None:
         self.connection.close()
 
+    def hang_up(self) -> None:
+        """Reads on until the recorder closes: a close with replies unread would discard what it has not read."""
+        self.connection.shutdown(socket.SHUT_WR)
+        while self.connection.recv(1 << 16):
+            pass
+
     def send(self, kind: int, fields: dict[str, Any], pixels: bytes = b"", flags: int = 0) -> int:
         self.connection.sendall(message(kind, self.sequence, fields, pixels, flags))
         self.sequence += 1

@@ -69,11 +69,10 @@ double number(std::uint64_t value) { return static_cast<double>(value); }
 
 void add_frames(Families& families, const Snapshot& now) {
   const auto& meters = now.meters;
-  families.counter("penstock_frames_received_total", "Frames received; each channel of a frame counts.",
+  families.counter("penstock_images_received_total", "Images received; a frame has one image per channel.",
                    number(meters.frames_received));
   families.counter("penstock_received_bytes_total", "Uncompressed bytes of received frames.", number(meters.raw_bytes));
-  families.counter("penstock_frames_written_total",
-                   "Frames written to storage and entered in the file's index; each channel counts.",
+  families.counter("penstock_images_written_total", "Images written to storage and entered in the file's index.",
                    number(meters.frames_written));
   families.counter("penstock_stored_bytes_total", "Bytes of written frames as stored in the file.",
                    number(meters.stored_bytes));
@@ -103,7 +102,7 @@ void add_backlog(Families& families, const Snapshot& now) {
   families.gauge("penstock_queue_frames", "Frames that wait for a compression thread.", number(now.queued_frames));
   families.gauge("penstock_queue_segments", "Segments that wait for a writer thread.",
                  number(now.meters.waiting_segments));
-  families.gauge("penstock_pool_bytes", "Memory for frames in flight.", number(now.pool_bytes));
+  families.gauge("penstock_pool_bytes", "Memory for frames in flight: a part of pool_bytes.", number(now.pool_bytes));
   families.gauge("penstock_pool_used_bytes", "Memory for frames in flight that is in use.",
                  number(now.pool_used_bytes));
   families.gauge("penstock_pool_used_max_bytes", "Peak of the memory for frames in flight that was in use.",
@@ -131,7 +130,7 @@ void add_calls(Families& families, const CallWatch& watch) {
   families.family("penstock_stalls_total", "Calls that took longer than the stall limit or are stalled, by call.",
                   MetricType::Counter);
   for (std::size_t i = 0; i < calls; ++i) families.counter(number(watch.stalls(Call(i))), label(i));
-  families.family("penstock_hanging_calls", "Calls that are stalled now, by call.", MetricType::Gauge);
+  families.family("penstock_stalled_calls", "Calls that are stalled now, by call.", MetricType::Gauge);
   const auto hanging = watch.hanging();
   for (std::size_t i = 0; i < calls; ++i) families.gauge(number(hanging[i]), label(i));
   families.gauge("penstock_stall_limit_seconds", "Stall limit (stall_limit_ms); 0: stalls are not detected.",

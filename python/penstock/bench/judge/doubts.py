@@ -48,8 +48,8 @@ class BestCase:
         if self.is_far_too_slow:
             return f"{kept}, which does not explain the loss: without it, the storage would sustain {found}"
         return (
-            f"{kept}, which may explain the loss: without it, the storage would sustain {found} (the answer"
-            " is no at half of that or less)"
+            f"{kept}, which may explain the loss: without it, the storage would sustain {found} (at half"
+            " of the required rate or less, the answer is no)"
         )
 
 
