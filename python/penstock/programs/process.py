@@ -317,13 +317,19 @@ class Program:
 
 @contextlib.contextmanager
 def forwarding_signals(*programs: Signalled, more: tuple[signal.Signals, ...] = ()) -> Iterator[None]:
-    """SIGINT, SIGTERM and `more` go to the programs instead of ending this one. For the main thread."""
+    """SIGINT, SIGTERM and `more` go to the programs instead of ending this one. For the main thread.
+
+    A terminal that is closed (SIGHUP) is a SIGTERM to them, unless it is ignored, as by nohup.
+    """
 
     def forward(number: int, _frame: object) -> None:
         for program in programs:
-            program.signal(number)
+            program.signal(signal.SIGTERM if number == signal.SIGHUP else number)
 
-    before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM, *more)}
+    numbers = [signal.SIGINT, signal.SIGTERM, *more]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, forward) for number in numbers}
     try:
         yield
     finally:

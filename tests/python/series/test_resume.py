@@ -381,3 +381,20 @@ def test_settings_that_exclude_each_other(run: Run, tmp_path: Path) -> None:
     dated = run("record", "--folder", str(tmp_path), "--resume", "--file-name", "{date}.h5")
     assert dated.returncode == 2
     assert "{date}" in dated.stderr
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_recorder_that_is_asked_to_stop_completes_its_file_and_is_no_crash(
+    record: Record, tmp_path: Path, free_port: int, how: signal.Signals
+) -> None:
+    recorders = Recorders(record, tmp_path, free_port)
+    with Client(recorders.current.address) as client:
+        client.start("s", 0, SHAPE)
+        send(client, "s", frames_of(4), range(4))
+        safe(client, 4)
+        recorders.current.process.send_signal(how)
+        end = recorders.current.series_end()
+        recorders.current.process.communicate(timeout=60)
+    assert (end.frames_received, end.missing, end.problem) == (4, 0, None)
+    with h5py.File(tmp_path / "s.h5") as file:
+        assert "end_time" in file["entry"]
