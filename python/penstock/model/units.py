@@ -13,6 +13,8 @@ _DECIMAL = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10
 _BINARY = {"KiB": 2**10, "kiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
 _UNITS = _DECIMAL | _BINARY
 _BANDWIDTH = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[A-Za-z]+)/s")
+_PLAIN_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_EXAMPLE_LENGTH_MAX = 6
 _BITS = {
     prefix + name: 10**power
     for prefix, power in (("k", 3), ("M", 6), ("G", 9), ("T", 12))
@@ -21,10 +23,17 @@ _BITS = {
 
 
 def parse_size(text: str) -> int:
-    """Bytes of "1 GiB", "8MiB", "1.5 GB" or "4096". A ValueError says what is allowed."""
+    """Returns the bytes of "1 GiB", "8MiB", "1.5 GB" or "4096 B"; only 0 needs no unit.
+
+    Raises ValueError with the reason.
+    """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f'"{text}" is not a size; write for example 1 GiB, 8 MiB, 1.5 GB or 4096')
+        raise ValueError(f'"{text}" is not a size; write for example 1 GiB, 8 MiB, 1.5 GB or 4096 B')
+    if match["unit"] is None and match["number"].strip("0."):
+        raise ValueError(
+            f"{text.strip()} has no unit; write for example {_own(match['number'])} MB, or B for bytes"
+        )
     try:
         count = Decimal(match["number"]) * _UNITS[match["unit"] or "B"]
     except InvalidOperation as error:
@@ -37,10 +46,12 @@ def parse_size(text: str) -> int:
 
 
 def parse_bandwidth(text: str) -> float:
-    """Bytes a second of "250 MB/s", "1.5 GiB/s" or, in bits, "100 Gb/s" or "100 Gbit/s".
+    """Returns the bytes per second of "250 MB/s", "1.5 GiB/s" or, in bits, "100 Gb/s" or "100 Gbit/s".
 
-    A ValueError says what is allowed.
+    Raises ValueError with the reason.
     """
+    if _PLAIN_NUMBER.fullmatch(text.strip()) and text.strip("0. "):
+        raise ValueError(f"{text.strip()} has no unit; write for example {_own(text.strip())} GB/s")
     match = _BANDWIDTH.fullmatch(text.strip())
     unit = match["unit"] if match else ""
     if match is None or unit not in _UNITS | _BITS:
@@ -51,6 +62,11 @@ def parse_bandwidth(text: str) -> float:
     if not value <= BANDWIDTH_MAX:
         raise ValueError(f'"{text}" is too large: bandwidths are at most {BANDWIDTH_MAX:g} B/s')
     return value
+
+
+def _own(number: str) -> str:
+    """Returns the user's number for an example; 2 if it is long, as that of many bytes is."""
+    return number if len(number) < _EXAMPLE_LENGTH_MAX else "2"
 
 
 def format_size(count: int) -> str:
@@ -150,7 +166,7 @@ Size = Annotated[
     BeforeValidator(_size),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}], "description": "size"}),
 ]
-"""A number of bytes; text with a unit is understood."""
+"""A number of bytes, or text with a unit."""
 
 
 def _bandwidth(value: Any) -> Any:
@@ -163,7 +179,32 @@ Bandwidth = Annotated[
     Field(gt=0, le=BANDWIDTH_MAX, allow_inf_nan=False),
     WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "description": "bytes a second"}),
 ]
-"""Bytes a second; text with a unit is understood."""
+"""A number of bytes per second, or text with a unit."""
+
+
+def with_unit_of_size(value: Any) -> Any:
+    """Returns the value. Raises ValueError for a positive number: people write sizes with their unit."""
+    return parse_size(str(value)) if _lacks_unit(value) else value
+
+
+def _with_unit_of_bandwidth(value: Any) -> Any:
+    return parse_bandwidth(str(value)) if _lacks_unit(value) else value
+
+
+def _lacks_unit(value: Any) -> bool:
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and 0 < value < math.inf
+        and _PLAIN_NUMBER.fullmatch(str(value)) is not None
+    )
+
+
+WrittenSize = Annotated[Size, BeforeValidator(with_unit_of_size)]
+"""A size in a file that people write, in a field whose name has no unit: text with a unit, or 0."""
+
+WrittenBandwidth = Annotated[Bandwidth, BeforeValidator(_with_unit_of_bandwidth)]
+"""A bandwidth in a file that people write: text with a unit."""
 
 
 def split_address(text: str, default_port: int) -> tuple[str, int]:

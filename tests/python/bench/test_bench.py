@@ -354,10 +354,18 @@ def test_plans_show_what_will_be_written_and_write_nothing(run: RunCommand, tmp_
         (["bench", "frames", ".", "--frame-size", "huge", "--rate", "1"], ["--frame-size", "huge"]),
         (["bench", "frames", ".", "--frame-size", "1MiB", "--rate", "0"], ["--rate 0", "--frames"]),
         (
+            ["bench", "frames", ".", "--frame-size", "8", "--rate", "1"],
+            ["--frame-size", "8 has no unit", "8 MB"],
+        ),
+        (
+            ["bench", "stream", ".", "--background", "stream --size 16"],
+            ["--size", "16 has no unit"],
+        ),
+        (
             ["bench", "frames", ".", "--frame-size", "0", "--rate", "1"],
             ["--frame-size", "0 B", "minimum of 1 B"],
         ),
-        (["bench", "stream", ".", "--transfer", "1000", "--yes"], ["--buffered", "4096"]),
+        (["bench", "stream", ".", "--transfer", "1000B", "--yes"], ["--buffered", "4096"]),
         (
             ["bench", "stream", ".", "--queue-depth", "4", "--sync", "each"],
             ["--queue-depth 4", "--sync each"],

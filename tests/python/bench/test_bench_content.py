@@ -108,6 +108,6 @@ def test_an_empty_file_is_no_content(tmp_path: Path) -> None:
 
 def test_a_campaign_varies_the_ratio() -> None:
     parameters_of("stream", {"content": "compressible", "ratio": 4}).job()
-    parameters_of("frames", {"frame_size": 4096, "rate": 1, "content": "compressible", "ratio": 2}).job()
+    parameters_of("frames", {"frame_size": "4096 B", "rate": 1, "content": "compressible", "ratio": 2}).job()
     with pytest.raises(UsageError, match="requires --ratio"):
         parameters_of("stream", {"content": "compressible"}).job()

@@ -36,7 +36,7 @@ from penstock.model.events import LoadProgress
 from penstock.programs.load import load
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "reference"
-SMALL = ("--threads", "2", "--items", "3", "--depth", "2", "--branch", "2", "--size", "700")
+SMALL = ("--threads", "2", "--items", "3", "--depth", "2", "--branch", "2", "--size", "700B")
 TREES = {"prefix": "metadata-", "count": 2, "depth": 1, "branch": 2, "threads": 2, "items": 3}
 
 

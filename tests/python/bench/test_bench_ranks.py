@@ -131,7 +131,7 @@ def test_ranks_make_names_and_look_up_those_of_another(
     run: RunCommand, tmp_path: Path, mpi: str, layout: str
 ) -> None:
     ranks = ("--ranks", "3", "--mpi", mpi, "--threads", "2", "--shift", "2", layout)
-    names = ("--items", "3", "--depth", "1", "--branch", "2", "--size", "700", "--rename")
+    names = ("--items", "3", "--depth", "1", "--branch", "2", "--size", "700B", "--rename")
     options = (*ranks, *names, "--iterations", "2", "--yes", "--json")
     result = measured(run("bench", "metadata", str(tmp_path), *options))
     trees = 1 if layout == "--shared" else 6

@@ -300,12 +300,12 @@ def test_a_campaign_of_the_network_takes_addresses_and_stores_nothing(
 @pytest.mark.parametrize(
     ("workload", "values"),
     [
-        ("frames", {"frame_size": 4096, "rate": 50, "seconds": 0.1}),
-        ("frames", {"frame_size": 4096, "rate": 0, "frames": 5}),
+        ("frames", {"frame_size": "4096 B", "rate": 50, "seconds": 0.1}),
+        ("frames", {"frame_size": "4096 B", "rate": 0, "frames": 5}),
         ("stream", {"size": "1 MiB", "transfer": "64 KiB"}),
         ("stream", {"size": "1 MiB", "transfer": "64 KiB", "read": False}),
         ("metadata", {"items": 3}),
-        ("metadata", {"items": 3, "file_size": 1, "rename": True}),
+        ("metadata", {"items": 3, "file_size": "1 B", "rename": True}),
         ("network", {"seconds": 0.1, "latency": "8B,1KiB", "latency_seconds": 0.1, "link": "10Gb"}),
     ],
 )

@@ -106,7 +106,7 @@ def test_lists_of_cases_and_grids_go_together() -> None:
 
 @given(size=st.integers(1, 1 << 40), factor=st.floats(1e-6, 1000))
 def test_scaled_sizes_are_near_and_possible(size: int, factor: float) -> None:
-    scaled = parameters_of("stream", {"size": size}).scaled(factor)
+    scaled = parameters_of("stream", {"size": f"{size} B"}).scaled(factor)
     found = getattr(scaled, "size")  # noqa: B009
     assert found >= 1
     assert found >= round(size * factor)
@@ -117,7 +117,7 @@ def test_scaled_sizes_are_near_and_possible(size: int, factor: float) -> None:
 @given(stripes=st.integers(2, 4096), factor=st.floats(1e-3, 10))
 def test_stripes_of_a_scaled_file_are_as_large_as_before(stripes: int, factor: float) -> None:
     stripe = 4 << 20
-    whole = {"shared": True, "transfer": stripe, "size": stripe * stripes, "segments": stripes}
+    whole = {"shared": True, "transfer": f"{stripe} B", "size": f"{stripe * stripes} B", "segments": stripes}
     job = parameters_of("stream", whole).scaled(factor)
     segments, size = getattr(job, "segments"), getattr(job, "size")  # noqa: B009
     laid = stream_workload(1, size, stripe, False, False, 0, False, True, segments)
@@ -203,15 +203,15 @@ def test_hostile_descriptions_are_refused_with_the_thing_named(words: str) -> No
 @pytest.mark.parametrize(
     ("workload", "values", "there", "missing"),
     [
-        ("frames", {"frame_size": 4096, "rate": 10}, "lost", "write"),
-        ("frames", {"frame_size": 4096, "rate": 0, "frames": 10}, "throughput", "lost"),
+        ("frames", {"frame_size": "4096 B", "rate": 10}, "lost", "write"),
+        ("frames", {"frame_size": "4096 B", "rate": 0, "frames": 10}, "throughput", "lost"),
         ("stream", {"read": False}, "write", "read"),
-        ("metadata", {"file_size": 1}, "file read", "file rename"),
+        ("metadata", {"file_size": "1 B"}, "file read", "file rename"),
         ("metadata", {"rename": True}, "folder rename", "file read"),
         ("network", {"latency": "8B,1KiB"}, "round trip 1024 B p99", "round trip 1 B p99"),
         ("network", {}, "both: total share of link", "total"),
-        ("frames", {"frame_size": 4096, "rate": 10}, "needed", "link"),
-        ("frames", {"frame_size": 4096, "rate": 0, "frames": 10}, "throughput", "needed"),
+        ("frames", {"frame_size": "4096 B", "rate": 10}, "needed", "link"),
+        ("frames", {"frame_size": "4096 B", "rate": 0, "frames": 10}, "throughput", "needed"),
     ],
 )
 def test_values_that_a_view_may_show_follow_from_the_parameters(

@@ -14,6 +14,7 @@ from penstock.model.units import (
     human_seconds,
     human_size,
     is_loopback,
+    parse_bandwidth,
     parse_size,
     split_address,
 )
@@ -23,7 +24,7 @@ from penstock.model.units import (
     ("text", "count"),
     [
         ("0", 0),
-        ("4096", 4096),
+        ("4096 B", 4096),
         ("8 MiB", 8 << 20),
         ("8MiB", 8 << 20),
         ("1.5 GB", 1_500_000_000),
@@ -44,10 +45,18 @@ def test_what_is_no_size_is_refused_with_the_text(text: str) -> None:
         parse_size(text)
 
 
+@pytest.mark.parametrize(("text", "example"), [("2", "2"), ("1.5", "1.5"), ("304842000", "2")])
+def test_size_or_bandwidth_without_unit_is_rejected(text: str, example: str) -> None:
+    with pytest.raises(ValueError, match=f"{text} has no unit; write for example {example} MB"):
+        parse_size(text)
+    with pytest.raises(ValueError, match=f"{text} has no unit; write for example {example} GB/s$"):
+        parse_bandwidth(text)
+
+
 @given(st.integers(0, 2**63 - 1))
 def test_a_written_size_reads_back(count: int) -> None:
     assert parse_size(format_size(count)) == count
-    assert parse_size(str(count)) == count
+    assert parse_size(f"{count} B") == count
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["kB", "MB", "GB", "KiB", "MiB", "GiB"]))
@@ -60,7 +69,7 @@ def test_any_text_is_a_size_or_a_value_error(text: str) -> None:
     try:
         assert parse_size(text) >= 0
     except ValueError as error:
-        assert "size" in str(error)
+        assert "size" in str(error) or "unit" in str(error)
 
 
 @pytest.mark.parametrize(

@@ -120,12 +120,18 @@ blocks = st.builds(
             "drives": {
                 "count": drives + spare,
                 "spares": spare,
-                "bandwidth": speed,
-                "capacity": capacity,
+                "bandwidth": f"{speed:.0f} B/s",
+                "capacity": f"{capacity} B",
             },
             "redundancy": f"{data}+{parity}",
             "stages": [
-                {"name": "s", "count": count, "bandwidth": stage, "carries": carries, "duplex": duplex}
+                {
+                    "name": "s",
+                    "count": count,
+                    "bandwidth": f"{stage:.0f} B/s",
+                    "carries": carries,
+                    "duplex": duplex,
+                }
             ],
         }
     ),
@@ -185,6 +191,9 @@ def test_nothing_needs_no_block() -> None:
         ("100 MB/s", ".nan", ["drives.bandwidth"]),
         ("100 MB/s", ".inf", ["drives.bandwidth"]),
         ("100 MB/s", "0", ["drives.bandwidth", "greater than 0"]),
+        ("100 MB/s", "2", ["small.yaml:2: drives.bandwidth: 2 has no unit; write for example 2 GB/s"]),
+        ("4 TB", "4", ["drives.capacity: 4 has no unit; write for example 4 MB"]),
+        ("600 MB/s", "600", ["stages[0].bandwidth: 600 has no unit"]),
         ("100 MB/s", "-5", ["drives.bandwidth", "-5"]),
         ("100 MB/s", "1e300", ["drives.bandwidth"]),
         ("100 MB/s", "fast", ["drives.bandwidth", "fast", "250 MB/s"]),
@@ -254,7 +263,7 @@ def test_every_block_that_is_shipped_is_one_and_says_where_it_is_from(path: Path
 )
 def test_bandwidths(text: str, value: float | None) -> None:
     if value is None:
-        with pytest.raises(ValueError, match="bandwidth"):
+        with pytest.raises(ValueError, match=r"bandwidth|unit"):
             parse_bandwidth(text)
     else:
         assert parse_bandwidth(text) == pytest.approx(value)

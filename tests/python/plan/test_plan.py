@@ -120,6 +120,7 @@ def test_markdown_is_a_new_file(tmp_path: Path) -> None:
         (["pilatus-6m", "--codec-speed", "0 GB/s"], ["--codec-speed", "greater than 0"]),
         (["pilatus-6m", "--write", "1TB"], ["--write", "1TB"]),
         (["pilatus-6m", "--capacity", "lots"], ["--capacity", "lots"]),
+        (["pilatus-6m", "--capacity", "5"], ["--capacity: 5 has no unit", "5 MB"]),
         (["pilatus-6m", "--link", "10"], ["--link", "10"]),
         (["pilatus-6m", "--link", "10Gb/s", "--link", "10Gbit/s"], ["twice"]),
         (["pilatus-6m", "--server-cores", "0"], ["--server-cores", "0"]),

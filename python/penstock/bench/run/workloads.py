@@ -52,12 +52,12 @@ from penstock.model.bench.load import (
 )
 from penstock.model.bench.network import NETWORK_PORT, parse_address, parse_cpus, parse_link
 from penstock.model.bench.runs import Run
-from penstock.model.cli_option import Cli
+from penstock.model.cli_option import Cli, CliField
 from penstock.model.configuration import read_token
 from penstock.model.errors import UsageError
 from penstock.model.plans import GIB
 from penstock.model.problems import did_you_mean, place_of, words_of
-from penstock.model.units import Size, format_size, parse_size
+from penstock.model.units import Size, format_size, parse_size, with_unit_of_size
 from penstock.programs.ranks import MpiIo, Ranks, mpi_of
 
 _MIB, _PAGE = 1 << 20, 4096
@@ -600,6 +600,9 @@ def parameters_of(workload: str, values: Mapping[str, Parameter]) -> WorkloadPar
             f'unknown workload "{workload}"{did_you_mean(workload, WORKLOADS)}',
             f"use one of {', '.join(sorted(WORKLOADS))}",
         )
+    for name, info in WORKLOADS[workload].model_fields.items():
+        if name in values and CliField((name,), info, Cli(), {}).is_size:
+            _require_unit(workload, name, values[name])
     try:
         return WORKLOADS[workload].model_validate(dict(values))
     except ValidationError as error:
@@ -615,4 +618,13 @@ def parameters_of(workload: str, values: Mapping[str, Parameter]) -> WorkloadPar
             f"use one of {', '.join(known)}"
             if first["type"] == "extra_forbidden"
             else f"{REFERENCE} lists the range of each parameter",
+        ) from error
+
+
+def _require_unit(workload: str, name: str, value: Parameter) -> None:
+    try:
+        with_unit_of_size(value)
+    except ValueError as error:
+        raise UsageError(
+            f"`{name}` of the workload {workload}: {error}", f"{REFERENCE} lists all parameters"
         ) from error

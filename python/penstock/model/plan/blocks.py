@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 
 from penstock.model.errors import UsageError
 from penstock.model.plans import Plan
-from penstock.model.units import Bandwidth, Size
+from penstock.model.units import WrittenBandwidth, WrittenSize
 from penstock.model.yaml_file import read_yaml
 
 PAGE = "blocks/README.md"
@@ -60,8 +60,10 @@ class Stage(Plan):
 
     name: str = Field(pattern=r"^\S(.{0,78}\S)?$")
     count: int = Field(1, ge=1, le=_COUNT_MAX)
-    bandwidth: Bandwidth = Field(description="of one, in the direction of a write")
-    read_bandwidth: Bandwidth | None = Field(None, description="of one; as `bandwidth` where it is left out")
+    bandwidth: WrittenBandwidth = Field(description="of one, in the direction of a write")
+    read_bandwidth: WrittenBandwidth | None = Field(
+        None, description="of one; as `bandwidth` where it is left out"
+    )
     efficiency: float = Field(
         1.0, gt=0, le=1, allow_inf_nan=False, description="share of the bandwidth that is to be had"
     )
@@ -78,9 +80,11 @@ class Drives(Plan):
 
     count: int = Field(ge=1, le=_COUNT_MAX)
     spares: int = Field(0, ge=0, le=_COUNT_MAX, description="of them, that hold nothing until one fails")
-    bandwidth: Bandwidth = Field(description="of one, writing")
-    read_bandwidth: Bandwidth | None = Field(None, description="of one; as `bandwidth` where it is left out")
-    capacity: Size = Field(gt=0, lt=2**60, description="of one")
+    bandwidth: WrittenBandwidth = Field(description="of one, writing")
+    read_bandwidth: WrittenBandwidth | None = Field(
+        None, description="of one; as `bandwidth` where it is left out"
+    )
+    capacity: WrittenSize = Field(gt=0, lt=2**60, description="of one")
 
     @model_validator(mode="after")
     def _some_work(self) -> Self:
@@ -229,7 +233,8 @@ def _decides(
 
 def _all_stages(block: Block) -> Sequence[Stage]:
     drives = block.drives
-    working = Stage(
+    # Its values were validated: they are numbers without units.
+    working = Stage.model_construct(
         name=DRIVES,
         count=drives.count - drives.spares,
         bandwidth=drives.bandwidth,
