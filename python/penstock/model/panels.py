@@ -11,6 +11,8 @@ SERIES = "Series life cycle"
 FAULTS = "Faults"
 BACKGROUND = "Background load"
 ASSUMPTIONS = "Assumptions"
+BLOCKS = "Building blocks"
+COMPARISON = "Comparison"
 RUN = "Run"
 OUTPUT = "Output"
 OTHER = "Options"
@@ -27,6 +29,8 @@ ORDER = (
     FAULTS,
     BACKGROUND,
     ASSUMPTIONS,
+    BLOCKS,
+    COMPARISON,
     RUN,
     OUTPUT,
     OTHER,

@@ -157,6 +157,17 @@ def human_seconds(seconds: float) -> str:
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
+_SHARE = re.compile(r"(?P<number>[0-9]*\.?[0-9]+)\s*(?P<percent>%)?")
+
+
+def parse_share(text: str) -> float:
+    """Returns 0.3 of "0.3" or "30 %". Raises ValueError."""
+    match = _SHARE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f'"{text}" is not a share; write for example 0.3 or 30%')
+    return float(match["number"]) / (100 if match["percent"] else 1)
+
+
 def _size(value: Any) -> Any:
     return parse_size(value) if isinstance(value, str) else value
 

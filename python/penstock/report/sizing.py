@@ -1,10 +1,11 @@
 """A sizing for people: tables on the terminal, or Markdown."""
 
+import math
 from collections.abc import Iterator
 
 from rich.console import RenderableType
 
-from penstock.model.plan.blocks import BlockFigures
+from penstock.model.plan.blocks import BlockFigures, MeasuredBandwidth
 from penstock.model.plan.sizing import Compression, DetectorNeed, Sizing
 from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_hz, human_number, human_percent, human_rate
@@ -16,10 +17,12 @@ def sizing_view(sizing: Sizing) -> RenderableType:
 
 
 def sizing_markdown(sizing: Sizing) -> str:
-    return sections_markdown("Requirements", _sections(sizing))
+    return sections_markdown("Capacity plan", _sections(sizing))
 
 
 def _sections(sizing: Sizing) -> Iterator[Section]:
+    if sizing.notes:
+        yield Section("Warnings", ("",), lines=sizing.notes)
     if sizing.detectors:
         header = ("detector", "", "rate", "frame", "raw", "ratio", "stored", "cores")
         rows = [_detector_row(each) for each in sizing.detectors]
@@ -37,8 +40,6 @@ def _sections(sizing: Sizing) -> Iterator[Section]:
     for block in sizing.blocks:
         yield from _block_sections(block)
     yield Section("Assumptions", ("", ""), list(_assumption_rows(sizing)))
-    if sizing.notes:
-        yield Section("Notes", ("",), lines=sizing.notes)
 
 
 def _detector_row(need: DetectorNeed) -> tuple[str, ...]:
@@ -68,7 +69,6 @@ def _codec_lines(need: DetectorNeed) -> Iterator[str]:
 def _need_rows(sizing: Sizing) -> list[tuple[str, str, str]]:
     need, servers = sizing.need, sizing.servers
     cores = "unknown" if sizing.cores is None else str(sizing.cores)
-    for_cores = "unknown" if servers.for_cores is None else str(servers.for_cores)
     rows = [
         ("detectors deliver", human_rate(sizing.raw_bytes_per_s), human_rate(sizing.average_raw_bytes_per_s)),
         ("stored", human_rate(sizing.stored_bytes_per_s), human_rate(sizing.average_stored_bytes_per_s)),
@@ -77,7 +77,12 @@ def _need_rows(sizing: Sizing) -> list[tuple[str, str, str]]:
         ("capacity", human_bytes(need.capacity_bytes), ""),
     ]
     if sizing.detectors:
-        parts = f"{servers.servers} (cores: {for_cores}, network: {servers.for_network})"
+        parts = f"{servers.servers} (cores: {servers.for_cores}, network: {servers.for_network})"
+        if servers.for_cores is None:
+            parts = (
+                f"at least {servers.servers} (network: {servers.for_network}; cores: unknown, give"
+                " --codec-speed or --measure)"
+            )
         rows += [
             ("cores for compression, with headroom", cores, ""),
             ("recorder servers, with headroom", parts, ""),
@@ -95,7 +100,7 @@ def _block_sections(block: BlockFigures) -> Iterator[Section]:
             f"x {stage.count}",
             human_rate(stage.write_bytes_per_s),
             human_rate(stage.read_bytes_per_s),
-            human_number(stage.blocks, 4),
+            _fraction(stage.blocks),
         )
         for stage in block.stages
     ]
@@ -104,16 +109,16 @@ def _block_sections(block: BlockFigures) -> Iterator[Section]:
     is_bound = block.measured is not None and block.measured.at_least
     least, most = ("at least ", "at most ") if is_bound else ("", "")
     if block.measured is not None:
-        share += f"; measured: {block.measured.source}, {block.measured.validity}"
+        share += f"; measured: {block.measured.source}, {_outcome(block.measured)}"
         bottleneck = f"; {block.write_bottleneck} would be the bottleneck as computed"
     blocks = counted(block.blocks, "block")
     lines = [
         f"a block writes {least}{human_rate(block.write_bytes_per_s)} ({share}){bottleneck}",
         f"it reads {least}{human_rate(block.read_bytes_per_s)}{_read_doubt(block)}",
-        f"it holds {human_bytes(block.capacity_bytes)} of data"
-        f" ({human_bytes(block.raw_capacity_bytes)} of drives, redundancy {block.redundancy})",
-        f"for the throughput {most}{human_number(block.for_throughput, 4)} blocks,"
-        f" for the capacity {human_number(block.for_capacity, 4)}",
+        f"it holds {human_bytes(block.capacity_bytes)} for data"
+        f" ({_drives(block)}, redundancy {block.redundancy})",
+        f"for the throughput {most}{_fraction(block.for_throughput)} blocks,"
+        f" for the capacity {_fraction(block.for_capacity)}",
         f"{most if block.decides == 'throughput' else ''}{blocks}: {_decision(block)}",
     ]
     if block.price is not None:
@@ -121,6 +126,25 @@ def _block_sections(block: BlockFigures) -> Iterator[Section]:
     if block.source:
         lines.append(f"source: {block.source}")
     yield Section(f"Block: {block.name}", header, rows, lines)
+
+
+def _outcome(measured: MeasuredBandwidth) -> str:
+    """Returns the answer of a verdict, or the validity of runs."""
+    return measured.validity if measured.answer is None else f"answer: {measured.answer}"
+
+
+def _fraction(blocks: float) -> str:
+    """Returns blocks rounded up to hundredths, so that what is needed never seems to be nothing."""
+    return human_number(math.ceil(blocks * 100 * (1 - 1e-9)) / 100, 9)
+
+
+def _drives(block: BlockFigures) -> str:
+    """Returns "24 drives of 15.4 TB = 369 TB, of which 2 spares"."""
+    spares = f", of which {counted(block.spares, 'spare')}" if block.spares else ""
+    return (
+        f"{counted(block.drives, 'drive')} of {human_number(block.drive_bytes / 1e12, 4)} TB"
+        f" = {human_bytes(block.raw_capacity_bytes)}{spares}"
+    )
 
 
 def _read_doubt(block: BlockFigures) -> str:
@@ -144,18 +168,19 @@ def _assumption_rows(sizing: Sizing) -> Iterator[tuple[str, str]]:
     duties = {each.duty for each in sizing.detectors} or {assumed.duty}
     if len(duties) == 1:
         (duty,) = duties
-        yield "with frames" if sizing.detectors else "written", f"{human_percent(duty)} of the time (--duty)"
+        yield "duty cycle", f"{human_percent(duty)} of the time (--duty, --hours-per-day, --days-per-week)"
     else:
         for each in sizing.detectors:
-            yield f"with frames, {each.detector}", f"{human_percent(each.duty)} of the time (duty=)"
+            yield f"duty cycle, {each.detector}", f"{human_percent(each.duty)} of the time"
     yield "headroom", f"{human_percent(assumed.headroom)} beyond the peak (--headroom)"
-    yield "kept for", f"{assumed.retention_days:g} days (--retention)"
-    yield "filled to", f"{human_percent(assumed.fill)} (--fill)"
+    yield "retention", f"{assumed.retention_days:g} days (--retention)"
+    yield "maximum fill level", f"{human_percent(assumed.fill)} (--fill)"
     if assumed.write_bytes_per_s:
-        yield "also written", f"{human_rate(assumed.write_bytes_per_s)} (--write)"
+        yield "additional writing", f"{human_rate(assumed.write_bytes_per_s)} (--write)"
     if assumed.capacity_bytes:
-        yield "also held", f"{human_bytes(assumed.capacity_bytes)} (--capacity)"
-    yield "read meanwhile", f"{assumed.read_factor:g} times the write bandwidth (--read-factor)"
+        yield "other data", f"{human_bytes(assumed.capacity_bytes)} (--capacity)"
+    reading = f"{assumed.read_factor:g} times the write bandwidth" if assumed.read_factor else "none"
+    yield "concurrent reading", f"{reading} (--read-factor)"
     yield from _compression_rows(sizing)
     if sizing.detectors:
         yield "compresses", f"the {assumed.compresses} (--compressed-by)"

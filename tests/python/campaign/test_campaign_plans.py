@@ -117,7 +117,12 @@ def test_scaled_sizes_are_near_and_possible(size: int, factor: float) -> None:
 @given(stripes=st.integers(2, 4096), factor=st.floats(1e-3, 10))
 def test_stripes_of_a_scaled_file_are_as_large_as_before(stripes: int, factor: float) -> None:
     stripe = 4 << 20
-    whole = {"shared": True, "transfer": f"{stripe} B", "size": f"{stripe * stripes} B", "segments": stripes}
+    whole: dict[str, str | bool | int | float] = {
+        "shared": True,
+        "transfer": f"{stripe} B",
+        "size": f"{stripe * stripes} B",
+        "segments": stripes,
+    }
     job = parameters_of("stream", whole).scaled(factor)
     segments, size = getattr(job, "segments"), getattr(job, "size")  # noqa: B009
     laid = stream_workload(1, size, stripe, False, False, 0, False, True, segments)

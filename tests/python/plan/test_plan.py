@@ -73,7 +73,7 @@ def test_the_test_brick_from_the_command() -> None:
     (block,) = sizing(*BRICK, "--block", "test-brick-gen2").blocks
     assert (block.blocks, block.decides) == (131, "capacity")
     shown = one_line(invoke(*BRICK, "--block", "test-brick-gen2").stdout)
-    assert "for the throughput 50 blocks, for the capacity 130.2" in shown
+    assert "for the throughput 50 blocks, for the capacity 130.21" in shown
 
 
 def test_a_custom_detector_and_a_rate() -> None:
@@ -93,7 +93,7 @@ def test_markdown_is_a_new_file(tmp_path: Path) -> None:
     file = tmp_path / "plan.md"
     assert invoke("pilatus-6m", "--block", "test-brick-gen2", "--markdown", str(file)).exit_code == 0
     text = file.read_text(encoding="utf-8")
-    assert text.startswith("# Requirements")
+    assert text.startswith("# Capacity plan")
     assert "| drives | x 192 |" in text
     again = invoke("pilatus-6m", "--markdown", str(file))
     assert again.exit_code == 2
@@ -107,6 +107,14 @@ def test_markdown_is_a_new_file(tmp_path: Path) -> None:
         ([], ["no detector, --write or --capacity given", "--write"]),
         (["nosuch"], ["nosuch", "penstock detectors"]),
         (["0xpilatus-6m"], ["0xpilatus-6m"]),
+        (["eiger2-4m@100Hz"], ['rate "100Hz" in eiger2-4m@100Hz', "such as eiger2-4m@100"]),
+        (["2*eiger2-4m"], ["write 2xeiger2-4m for 2 detectors"]),
+        (["eiger2-4mx2@5"], ["write 2xeiger2-4m@5 for 2 detectors"]),
+        (["eiger2-4m,ratio=0.5"], ["below the minimum of 1"]),
+        (["pilatus-6m", "--ratio", "0.5"], ["--ratio: 0.5 is below the minimum of 1"]),
+        (["pilatus-6m", "--duty", "some"], ['--duty: "some" is not a share', "0.3 or 30%"]),
+        (["pilatus-6m", "--duty", "1", "--hours-per-day", "8"], ["--duty and --hours-per-day"]),
+        (["pilatus-6m", "--days-per-week", "8"], ["--days-per-week: 8", "at most 7"]),
         (["pilatus-6m", "--duty", "1.5"], ["--duty", "1.5"]),
         (["pilatus-6m", "--duty", "nan"], ["--duty", "nan"]),
         (["pilatus-6m", "--headroom", "-1"], ["--headroom", "-1"]),
@@ -149,6 +157,38 @@ def fast_run(seconds: float = 30.0, outcome: Any = "ok") -> Run:
     plan = document.plan.model_copy(update={"workload": workload})
     check = Check(name="any", outcome=outcome, expected="", actual="", bias="better")
     return run_of(document.model_copy(update={"plan": plan}), [check])
+
+
+@pytest.mark.parametrize(
+    ("options", "duty"),
+    [
+        (("--hours-per-day", "8", "--days-per-week", "5"), 8 / 24 * 5 / 7),
+        (("--hours-per-day", "6"), 0.25),
+        (("--duty", "30%"), 0.3),
+        ((), 1.0),
+    ],
+)
+def test_duty_cycle_follows_from_working_hours(options: tuple[str, ...], duty: float) -> None:
+    assert sizing("pilatus-6m", *options).assumptions.duty == pytest.approx(duty)
+
+
+def test_verdict_that_cannot_tell_is_named_in_the_warnings(tmp_path: Path) -> None:
+    steps = [step_of("rate", frames_document()), step_of("full speed", fast_run(10.0).document)]
+    open_end = verdict_of(*steps, search=searched(held_hz=20.0, not_held_hz=None, ended="top"))
+    unclear = open_end.model_copy(update={"answer": "cannot tell"})
+    found = Sizing.model_validate_json(measured(tmp_path, unclear).stdout)
+    assert found.blocks[0].measured is not None
+    assert found.blocks[0].measured.answer == "cannot tell"
+    assert "upper bound, not a recommendation" in found.notes[0]
+
+
+def test_spares_are_counted_in_the_block() -> None:
+    (block,) = sizing("pilatus-6m", "--block", "nvme-server-example").blocks
+    assert (block.drives, block.spares, block.drive_bytes) == (24, 2, 15_360_000_000_000)
+
+
+def test_unknown_cores_make_the_servers_a_lower_bound() -> None:
+    assert "at least 1 (network: 1; cores: unknown" in one_line(invoke("eiger2-4m", "--ratio", "8").stdout)
 
 
 def test_detectors_may_have_their_own_ratio_and_duty() -> None:
@@ -249,8 +289,8 @@ def test_frames_of_another_size_than_the_measured_ones_are_named(tmp_path: Path)
 
 def test_a_plan_without_a_detector_assumes_nothing_of_recorders() -> None:
     shown = one_line(invoke("--write", "1GB/s").stdout)
-    assert "(--duty)" in shown
-    assert not any(words in shown for words in ("--compressed-by", "--server-cores", "with frames"))
+    assert "(--duty," in shown
+    assert not any(words in shown for words in ("--compressed-by", "--server-cores", "codec speed"))
 
 
 def shown_with(tmp_path: Path, *documents: Any, options: tuple[str, ...] = ()) -> str:

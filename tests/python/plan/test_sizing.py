@@ -142,8 +142,8 @@ def test_orders() -> None:
     assert Order.parse("2xeiger2-16m@100") == Order(name="eiger2-16m", count=2, rate_hz=100)
     assert Order.parse("12xPILATUS 6M") == Order(name="PILATUS 6M", count=12)
     for text, word in (
-        ("0xpilatus-6m", "of them"),
-        ("999999xpilatus-6m", "of them"),
+        ("0xpilatus-6m", "count"),
+        ("999999xpilatus-6m", "count"),
         ("pilatus-6m@0", "Hz"),
         ("pilatus-6m@nan", "Hz"),
         ("pilatus-6m@-3", "Hz"),

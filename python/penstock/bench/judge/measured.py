@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Literal
 
 from penstock.bench.judge.verdict import is_at_least
 from penstock.bench.statistics.values import values_of
@@ -13,6 +14,8 @@ from penstock.model.bench.campaigns import Campaign
 from penstock.model.bench.runs import Run, Validity, Verdict
 from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.plan.blocks import MeasuredBandwidth
+
+Answered = Literal["yes", "no", "cannot tell"]
 
 
 def measured_bandwidth(paths: Sequence[Path]) -> MeasuredBandwidth:
@@ -44,9 +47,15 @@ def measured_bandwidth(paths: Sequence[Path]) -> MeasuredBandwidth:
         source=f"median of {len(writes)} runs in " + ", ".join(path.name for path in paths)
         if len(writes) > 1
         else paths[0].name,
+        answer=_common_answer([each.answer for each in found if each.answer is not None]),
         validity="warned" if any(each.validity == "warned" for each in found) else "valid",
         frame_bytes=sorted({size for each in found for size in each.frame_bytes}),
     )
+
+
+def _common_answer(answers: Sequence[Answered]) -> Answered | None:
+    """Returns the least certain one."""
+    return next((each for each in ("cannot tell", "no", "yes") if each in answers), None)
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,7 @@ class _Found:
     read_bytes_per_s: float | None
     at_least: bool = False
     frame_bytes: tuple[int, ...] = ()
+    answer: Answered | None = None
 
 
 def _found_in(path: Path) -> list[_Found]:
@@ -102,7 +112,8 @@ def _of_verdict(path: Path, verdict: Verdict) -> _Found:
     validity: Validity = "invalid" if verdict.answer == "invalid" else "warned" if warned else "valid"
     carried = verdict.measured_bytes_per_s or 0.0
     frame_bytes = _frame_bytes([step.run for step in verdict.steps])
-    return _Found(path, validity, carried, None, is_at_least(verdict), frame_bytes)
+    answer: Answered | None = None if verdict.answer == "invalid" else verdict.answer
+    return _Found(path, validity, carried, None, is_at_least(verdict), frame_bytes, answer)
 
 
 def _frame_bytes(runs: Sequence[Run]) -> tuple[int, ...]:

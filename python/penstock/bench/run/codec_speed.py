@@ -31,6 +31,7 @@ _FRAMES_MIN, _FRAMES_MAX = 4, 2000
 # Slow enough that sender, receiver and the thread that compresses do not fight for two cores.
 _RAW_BYTES_PER_S = 300e6
 _IMAGES_MAX = 16
+RATIO_MAX = 1e6
 
 
 @contextlib.contextmanager
@@ -126,8 +127,9 @@ def compressions(
     """
     if ratio is not None and images:
         raise UsageError("--ratio and --images exclude each other", "give one of them")
-    if ratio is not None and not 0 < ratio <= 1e6:
-        raise UsageError(f"--ratio is {ratio}", "it must be greater than 0 and at most 1000000")
+    if ratio is not None and not 1 <= ratio <= RATIO_MAX:
+        limit = "exceeds the maximum of 1000000" if ratio > RATIO_MAX else "is below the minimum of 1"
+        raise UsageError(f"--ratio: {ratio:g} {limit}", "give uncompressed size divided by stored size")
     if encoding == "none" and (ratio is not None or measure or images):
         raise UsageError(
             "--encoding none does not compress", "leave out --encoding, or --ratio, --measure and --images"

@@ -28,6 +28,7 @@ from penstock.model.plan.blocks import Redundancy, find_block
 from penstock.model.plan.sizing import Assumptions, Compression, Order, Sizing, Wanted, size
 from penstock.model.plans import Encoding
 from penstock.model.problems import words_of
+from penstock.model.units import parse_share
 from penstock.programs.locate import blocks_folder
 from penstock.report.sizing import sizing_markdown, sizing_view
 
@@ -46,15 +47,34 @@ def plan_command(
         ),
     ] = None,
     duty: Annotated[
-        float,
+        str | None,
         typer.Option(
-            help="Duty cycle: share of the time with frames, 0 to 1.", rich_help_panel=panels.ASSUMPTIONS
+            metavar="SHARE",
+            help="Duty cycle: share of the time with frames, above 0 to 1, or in percent, such as 30%."
+            " [default: 1]",
+            rich_help_panel=panels.ASSUMPTIONS,
         ),
-    ] = 1.0,
+    ] = None,
+    hours_per_day: Annotated[
+        float | None,
+        typer.Option(
+            metavar="HOURS",
+            help="Hours with frames per day, above 0 to 24; sets the duty cycle instead of --duty.",
+            rich_help_panel=panels.ASSUMPTIONS,
+        ),
+    ] = None,
+    days_per_week: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DAYS",
+            help="Days with frames per week, above 0 to 7; sets the duty cycle instead of --duty.",
+            rich_help_panel=panels.ASSUMPTIONS,
+        ),
+    ] = None,
     headroom: Annotated[
         float,
         typer.Option(
-            help="Headroom above the peak bandwidth, as a share of it; 0.2 is 20 %.",
+            help="Headroom above the peak bandwidth, as a share of it, 0 to 100; 0.2 is 20 %.",
             rich_help_panel=panels.ASSUMPTIONS,
         ),
     ] = 0.2,
@@ -72,7 +92,7 @@ def plan_command(
     ratio: Annotated[
         float | None,
         typer.Option(
-            help="Compression ratio of stored frames, such as 8. [default: measured, or 1]",
+            help="Compression ratio of stored frames, 1 to 1000000, such as 8. [default: measured, or 1]",
             rich_help_panel=panels.ASSUMPTIONS,
         ),
     ] = None,
@@ -123,7 +143,7 @@ def plan_command(
     read_factor: Annotated[
         float,
         typer.Option(
-            help="Concurrent read bandwidth as a multiple of the write bandwidth.",
+            help="Concurrent read bandwidth as a multiple of the write bandwidth, 0 to 1000.",
             rich_help_panel=panels.ASSUMPTIONS,
         ),
     ] = 0.0,
@@ -175,6 +195,7 @@ def plan_command(
         typer.Option(
             metavar="NAME",
             help="Building block of the storage: a name that Tab completes, or a YAML file. Repeatable.",
+            rich_help_panel=panels.BLOCKS,
             autocompletion=completion.blocks,
         ),
     ] = None,
@@ -184,6 +205,7 @@ def plan_command(
             metavar="FILE",
             help="Document of a run on one block, whose measured bandwidth replaces the computed one."
             " Repeatable.",
+            rich_help_panel=panels.BLOCKS,
         ),
     ] = None,
     rows: CustomRows = None,
@@ -204,7 +226,7 @@ def plan_command(
     Only --measure and --images measure anything, for some seconds, in a temporary folder.
     """
     assumptions = _assumptions(
-        duty=duty,
+        duty=_duty(duty, hours_per_day, days_per_week),
         headroom=headroom,
         retention_days=retention,
         fill=fill,
@@ -293,6 +315,30 @@ def _chosen(
             raise UsageError(f"the rate of {detector.name} is unknown", f"give it: {order.name}@HZ")
         found.append((detector, rate))
     return found
+
+
+def _duty(text: str | None, hours: float | None, days: float | None) -> float:
+    """Returns the duty cycle that --duty states, or that follows from hours and days."""
+    if text is None:
+        return _part("--hours-per-day", hours, 24) * _part("--days-per-week", days, 7)
+    if hours is not None or days is not None:
+        other = "--hours-per-day" if hours is not None else "--days-per-week"
+        raise UsageError(f"--duty and {other} exclude each other", "give one of them")
+    try:
+        return parse_share(text)
+    except ValueError as error:
+        raise UsageError(
+            f"--duty: {error}",
+            "give a share greater than 0, up to 1; or use --hours-per-day, --days-per-week",
+        ) from error
+
+
+def _part(option: str, value: float | None, whole: int) -> float:
+    if value is None:
+        return 1.0
+    if not 0 < value <= whole:
+        raise UsageError(f"{option}: {value:g} is out of range", f"give more than 0, at most {whole}")
+    return value / whole
 
 
 def _redundancy(text: str | None) -> Redundancy | None:

@@ -137,6 +137,9 @@ class MeasuredBandwidth(_Part):
     at_least: bool = Field(False, description="nothing that was tried was too much: it writes that, or more")
     source: str
     validity: Literal["valid", "warned"]
+    answer: Literal["yes", "no", "cannot tell"] | None = Field(
+        None, description="of a verdict; of several, cannot tell if one of them is; null: not a verdict"
+    )
     frame_bytes: list[int] = Field(
         [], description="of the frames that it was measured with, where it was with frames"
     )
@@ -166,6 +169,9 @@ class BlockFigures(_Part):
     drives_bytes_per_s: float = Field(description="sum of all drives, writing, before redundancy")
     efficiency: float = Field(description="data written for the sum of all drives")
     raw_capacity_bytes: int = Field(description="of all drives, spares among them")
+    drives: int = Field(description="number of drives, spares among them")
+    spares: int = Field(description="number of drives that hold no data until one fails")
+    drive_bytes: int = Field(description="capacity of a drive")
     capacity_bytes: float = Field(description="of data")
     stages: list[StageFigures]
     measured: MeasuredBandwidth | None = Field(description="in the place of the stages' bandwidth")
@@ -205,6 +211,9 @@ def figures_of(
         drives_bytes_per_s=all_drives,
         efficiency=carried / all_drives,
         raw_capacity_bytes=drives.count * drives.capacity,
+        drives=drives.count,
+        spares=drives.spares,
+        drive_bytes=drives.capacity,
         capacity_bytes=capacity,
         stages=stages,
         measured=measured,

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from penstock.model.catalogue import Detector
 from penstock.model.errors import UsageError
@@ -18,7 +18,8 @@ from penstock.model.plan.blocks import (
     whole,
 )
 from penstock.model.plans import Encoding
-from penstock.model.units import BANDWIDTH_MAX, Bandwidth, human_bytes
+from penstock.model.problems import words_of
+from penstock.model.units import BANDWIDTH_MAX, Bandwidth, human_bytes, parse_share
 
 DAY_S = 86400.0
 _ORDER = re.compile(r"(?:(?P<count>[0-9]{1,6})x)?(?P<name>[^@]+)(?:@(?P<rate>[^@]+))?")
@@ -31,20 +32,29 @@ class _Part(BaseModel):
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
 
+def _share(value: object) -> object:
+    return parse_share(value) if isinstance(value, str) else value
+
+
 class Order(_Part):
     """A number of detectors of one name: "2xeiger2-16m@100,ratio=8,duty=0.3"."""
 
     name: str
     count: int = Field(1, ge=1, le=_COUNT_MAX)
     rate_hz: float | None = Field(None, gt=0, le=_RATE_MAX, allow_inf_nan=False)
-    ratio: float | None = Field(None, gt=0, le=1e6, allow_inf_nan=False)
-    duty: float | None = Field(None, gt=0, le=1, allow_inf_nan=False)
+    ratio: float | None = Field(None, ge=1, le=1e6, allow_inf_nan=False)
+    duty: Annotated[float | None, BeforeValidator(_share)] = Field(None, gt=0, le=1, allow_inf_nan=False)
 
     @classmethod
     def parse(cls, text: str) -> Self:
         detector, *settings = (part.strip() for part in text.split(","))
         match = _ORDER.fullmatch(detector)
         form = "write NAME, COUNTxNAME or COUNTxNAME@HZ, such as 2xeiger2-16m@100,ratio=8,duty=0.3"
+        if (miswritten := _MISWRITTEN.fullmatch(detector)) is not None:
+            count, name, rate = _count_and_name(miswritten)
+            raise UsageError(
+                f'"{text}" does not name a detector', f"write {count}x{name}{rate} for {count} detectors"
+            )
         if match is None:
             raise UsageError(f'"{text}" does not name a detector', form)
         own = dict(setting.partition("=")[::2] for setting in settings)
@@ -62,15 +72,44 @@ class Order(_Part):
                 }
             )
         except ValidationError as error:
-            field = {
-                "count": f"1 to {_COUNT_MAX} of them",
-                "rate_hz": f"more than 0, at most {_RATE_MAX:g} Hz",
-                "ratio": "a ratio of more than 0, at most 1000000",
-                "duty": "a duty of more than 0, at most 1",
-            }
-            raise UsageError(
-                f'"{text}" is not possible', f"{field[str(error.errors()[0]['loc'][0])]}; {form}"
-            ) from error
+            raise _wrong_part(text, own, error) from error
+
+
+_MISWRITTEN = re.compile(
+    r"(?P<before>[0-9]{1,6})\s*[*×X]\s*(?P<name>[^@]+?)(?P<rate>@[^@]+)?"
+    r"|(?P<name_first>[^@]+?)\s*[*×xX]\s*(?P<after>[0-9]{1,6})(?P<rate_first>@[^@]+)?"
+)
+_HZ = re.compile(r"(?P<number>[0-9.]+)\s*[kK]?[hH][zZ]")
+
+
+def _count_and_name(miswritten: re.Match[str]) -> tuple[str, str, str]:
+    found = miswritten.groupdict(default="")
+    return (
+        found["before"] or found["after"],
+        found["name"] or found["name_first"],
+        found["rate"] or found["rate_first"],
+    )
+
+
+def _wrong_part(text: str, settings: dict[str, str], error: ValidationError) -> UsageError:
+    """Returns the error about one part of a detector's argument."""
+    first = error.errors()[0]
+    part = str(first["loc"][0])
+    given = settings.get(part, str(first["input"]))
+    if part == "rate_hz" and (unit := _HZ.fullmatch(given)) is not None:
+        hint = f"such as {text.replace(given, unit['number'])}"
+        if "k" in given.lower():
+            hint = "such as 1000 for 1 kHz"
+        return UsageError(
+            f'rate "{given}" in {text} has a unit', f"write the number in Hz without a unit, {hint}"
+        )
+    name, remedy = {
+        "count": ("count", f"give a count from 1 to {_COUNT_MAX}"),
+        "rate_hz": ("rate", f"give a rate in Hz, greater than 0 and at most {_RATE_MAX:.0f}"),
+        "ratio": ("ratio", "give a ratio from 1 to 1000000"),
+        "duty": ("duty", "give a duty cycle greater than 0 and at most 1"),
+    }[part]
+    return UsageError(f'{name} "{given}" in {text}: {words_of(first)}', remedy)
 
 
 class CodecMeasurement(_Part):
@@ -206,7 +245,7 @@ class Sizing(_Part):
     )
     raw_capacity_bytes: float = Field(description="blocks, with the redundancy of the assumptions if given")
     blocks: list[BlockFigures]
-    notes: list[str]
+    notes: list[str] = Field(description="warnings about the plan")
 
 
 def size(
@@ -231,6 +270,7 @@ def size(
     arriving = raw if assumptions.compresses == "recorder" else frames
     network = max(arriving, frames) * with_headroom
     redundancy = assumptions.redundancy
+    found_blocks = [figures_of(block, need, redundancy, measured) for block in blocks]
     return Sizing(
         detectors=detectors,
         assumptions=assumptions,
@@ -246,8 +286,12 @@ def size(
         servers=_servers(assumptions, None if cores is None else cores * with_headroom, network),
         need=need,
         raw_capacity_bytes=need.capacity_bytes * (redundancy.factor if redundancy else 1.0),
-        blocks=[figures_of(block, need, redundancy, measured) for block in blocks],
-        notes=[*_notes(detectors, assumptions, blocks), *_other_frames(detectors, measured)],
+        blocks=found_blocks,
+        notes=[
+            *_unfound_limits(found_blocks),
+            *_notes(detectors, assumptions, blocks),
+            *_other_frames(detectors, measured),
+        ],
     )
 
 
@@ -298,6 +342,23 @@ def _notes(detectors: Sequence[DetectorNeed], assumptions: Assumptions, blocks: 
         notes.append("no compression is assumed: give --ratio, or measure it with --measure or --images")
     if assumptions.redundancy is None and not blocks and assumptions.retention_days:
         notes.append("the capacity is for data only: --redundancy adds parity or copies")
+    return notes
+
+
+def _unfound_limits(blocks: Sequence[BlockFigures]) -> list[str]:
+    """Returns warnings about verdicts that did not answer the question."""
+    notes = []
+    for block in blocks:
+        measured = block.measured
+        if measured is None or measured.answer != "cannot tell":
+            continue
+        notes.append(
+            f"{measured.source} did not find the storage's limit (answer: cannot tell); {block.blocks} is an"
+            " upper bound, not a recommendation"
+            if measured.at_least
+            else f"{measured.source} has no clear answer (cannot tell); its bandwidth is uncertain, and so is"
+            " the number of blocks"
+        )
     return notes
 
 
