@@ -347,8 +347,8 @@ class MachinePlan(Plan):
     """Where threads run, as processors' numbers (`0,4-7`) or all of a NUMA node (`node:1`).
 
     Empty: wherever the process may run. Each must be among the processors that the process was given, by
-    taskset, Slurm, mpirun or a cgroup. `penstock record --show-placement` shows the machine and what comes of
-    it.
+    taskset, Slurm, mpirun or a cgroup. `penstock record --show-placement` shows the machine and the resulting
+    placement.
     """
 
     receive: str = Field("", description="processors of the threads that receive frames")
@@ -472,9 +472,9 @@ class RecorderFields(Plan):
         60.0,
         ge=0,
         le=86400,
-        description="timeout in seconds without a frame: closes a series that only some of its senders have"
-        " ended, or whose place another series needs; also closes a series for which the storage has written"
-        " nothing for this time",
+        description="timeout in seconds. The recorder closes a series without frames for this time if some of"
+        " its senders have ended it, or if another series needs its place. It also closes a series if the"
+        " storage has written nothing for this time",
     )
     store: StorePlan = Field(
         default_factory=lambda: StorePlan.model_validate({}), description="how files are written"

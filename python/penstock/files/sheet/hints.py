@@ -13,7 +13,7 @@ _FAST_LINK_MB_S = 10_000
 _JUMBO_BYTES = 4000
 _NFS_WRITE_BYTES = 1 << 20
 _STRIPE_CACHE_PAGES = 4096
-_PLACING = "docs/how-to/plan/pin-threads-and-memory.md"
+_PLACING = "docs/how-to/operate/pin-threads-and-memory.md"
 
 
 def hints_of(sheet: DataSheet) -> list[Hint]:
