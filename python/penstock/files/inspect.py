@@ -23,12 +23,12 @@ from penstock.files.hdf5 import (
 )
 from penstock.files.links import JOINED, leads_of, made_by, missing_behind
 from penstock.files.members import Members, add_storage, members_of
+from penstock.files.missing import REASONS, STATES_MAX
 from penstock.files.timing import LEDGER, Percentiles, frames_without_row, stage_percentiles
 from penstock.model.events import CheckReport
+from penstock.model.text import counted
 
 PLACES = "/entry/penstock/place"
-_STATES_MAX = 1 << 28
-_REASONS = {"damaged": 2, "dropped": 3, "lost": 4, "partial": 5}  # of frame_state, of frames that are missing
 LEDGER_COUNTS = (
     "received",
     "missing",
@@ -57,7 +57,10 @@ _UNFINISHED_LEDGER = "frame counts: the recorder writes them when a series ends"
 
 
 class FrameData(BaseModel):
-    """The dataset that holds the frames. The bytes are of what is stored: a missing frame has none."""
+    """The dataset that holds the frames.
+
+    The bytes are those stored for all channels: a missing frame has none.
+    """
 
     path: str
     shape: list[int]
@@ -66,12 +69,14 @@ class FrameData(BaseModel):
     filters: list[str]
     raw_bytes: int
     stored_bytes: int
+    channels: list[str] = []  # of a series with several
     linked_files: list[str] = []  # of a virtual dataset: the first files that have its frames
 
     @property
     def frame_bytes(self) -> int:
-        """Uncompressed."""
-        return math.prod(self.shape[-2:]) * numpy.dtype(self.dtype).itemsize
+        """Uncompressed, with all channels."""
+        one = math.prod(self.shape[-2:]) * numpy.dtype(self.dtype).itemsize
+        return one * max(1, len(self.channels))
 
     @property
     def ratio(self) -> float | None:
@@ -135,8 +140,9 @@ def inspect_file(path: Path) -> FileInfo:
         data = main_dataset(file)
         if data is not None:
             info.data = _frame_data(data)
+            others = _other_channels(file, data, info.data)
             info.members = members_of(file, path)
-            _describe_members(info, path)
+            _describe_members(info, path, [info.data.path, *others])
         else:
             info.missing.append("frames: no NXdata with a signal, and no dataset of three dimensions")
         if maker == "attach":
@@ -215,6 +221,28 @@ def _frame_data(dataset: h5py.Dataset) -> FrameData:
     )
 
 
+def _other_channels(file: h5py.File, main: h5py.Dataset, data: FrameData) -> list[str]:
+    """Adds the other channels of the series to `data`. Returns the paths of their datasets."""
+    channels = value_of(file, "/entry/penstock/channels")
+    if not isinstance(channels, list) or len(channels) < 2:
+        return []
+    data.channels = [str(each) for each in channels]
+    mine = attribute_of(main, "channel")
+    found = [
+        (f"/{'/'.join(parts)}", item)
+        for parts, item in items_of(file)
+        if isinstance(item, h5py.Dataset)
+        and item.shape == main.shape
+        and attribute_of(item, "channel") in channels
+        and attribute_of(item, "channel") != mine
+    ]
+    for _, item in found:
+        held = stored_frames(item)
+        data.raw_bytes += raw_bytes_stored(held)
+        data.stored_bytes += 0 if held.is_virtual else int(held.id.get_storage_size())
+    return [path for path, _ in found]
+
+
 def _linked_files(dataset: h5py.Dataset) -> list[str]:
     if not dataset.is_virtual:
         return []
@@ -223,12 +251,12 @@ def _linked_files(dataset: h5py.Dataset) -> list[str]:
     return shown + ([f"{len(names) - len(shown)} more files"] if len(names) > len(shown) else [])
 
 
-def _describe_members(info: FileInfo, path: Path) -> None:
+def _describe_members(info: FileInfo, path: Path, datasets: list[str]) -> None:
     """What is stored where the frames lie in other files."""
     members, data = info.members, info.data
     if members is None or data is None:
         return
-    add_storage(members, path, data.path)
+    add_storage(members, path, datasets)
     data.chunks, data.filters = members.chunks, members.filters
     data.raw_bytes, data.stored_bytes = members.raw_bytes, members.stored_bytes
     info.missing += [f"{name}: its frames read as the fill value" for name in members.missing]
@@ -291,9 +319,9 @@ def _account(file: h5py.File, info: FileInfo) -> None:
     if not info.ledger:
         info.unfinished = True
         info.missing.append(_UNFINISHED_LEDGER)
-    elif ledger.ndim == 1 and ledger.size <= _STATES_MAX and "missing" in info.ledger:
-        states = numpy.bincount(ledger[...], minlength=len(_REASONS) + 2)
-        info.reasons = {name: int(states[state]) for name, state in _REASONS.items() if states[state]}
+    elif ledger.ndim == 1 and ledger.size <= STATES_MAX and "missing" in info.ledger:
+        states = numpy.bincount(ledger[...], minlength=len(REASONS) + 2)
+        info.reasons = {name: int(states[state]) for name, state in REASONS.items() if states[state]}
         info.never_came = max(0, info.ledger["missing"] - sum(info.reasons.values()))
     info.unfitting = _unfitting(file)
     info.timing = stage_percentiles(file)
@@ -301,7 +329,8 @@ def _account(file: h5py.File, info: FileInfo) -> None:
         info.missing.append("timing: no frame has times yet")
     elif info.end_time is not None and (lost := frames_without_row(file)):
         info.missing.append(
-            f"times and metadata of {lost} frames: the file was not closed before they were written"
+            f"times and metadata of {counted(lost, 'frame')}: the recorder was killed before it wrote them;"
+            " their pixels are complete"
         )
 
 

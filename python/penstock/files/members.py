@@ -60,19 +60,21 @@ def members_of(file: h5py.File, path: Path) -> Members | None:
     return members
 
 
-def add_storage(members: Members, path: Path, dataset: str) -> None:
-    """How the members keep the frames of `dataset`, and in how many bytes."""
+def add_storage(members: Members, path: Path, datasets: list[str]) -> None:
+    """Adds how and in how many bytes the source files store `datasets`, one for each channel."""
     for name in members.names:
         if name in members.missing:
             continue
         try:
             with open_for_reading(path.parent / name) as file:
-                frames = item_at(file, dataset)
-                if isinstance(frames, h5py.Dataset):
-                    members.chunks = list(frames.chunks) if frames.chunks else None
-                    members.filters = filters_of(frames)
-                    members.raw_bytes += raw_bytes_stored(frames)
-                    members.stored_bytes += int(frames.id.get_storage_size())
+                for number, dataset in enumerate(datasets):
+                    frames = item_at(file, dataset)
+                    if isinstance(frames, h5py.Dataset):
+                        if number == 0:
+                            members.chunks = list(frames.chunks) if frames.chunks else None
+                            members.filters = filters_of(frames)
+                        members.raw_bytes += raw_bytes_stored(frames)
+                        members.stored_bytes += int(frames.id.get_storage_size())
         except PenstockError:
             members.unreadable.append(name)
 

@@ -21,10 +21,10 @@ from penstock.files.inspect import PLACES, end_time_place, layout_of, main_datas
 from penstock.files.members import is_member
 from penstock.files.timing import LEDGER, TIMING, frames_without_row
 from penstock.model.errors import PenstockError
-from penstock.model.findings import Finding, Level
+from penstock.model.findings import NO_ENTRY, NO_ROWS, Finding, Level
 from penstock.model.layout.nodes import DEFAULT
 from penstock.model.layout.own_tree import KEPT_METADATA
-from penstock.model.text import how_to_complete
+from penstock.model.text import counted, how_to_complete
 
 _REMEDY_SOURCE = "let the source send it in its start message, or add it to the file with h5py"
 _REMEDY_PIXELS = "let the source send pixel_size_x and pixel_size_y in its start message"
@@ -50,7 +50,7 @@ def _of_structure(file: h5py.File, entries: Sequence[tuple[str, Any]]) -> list[F
     if layout_of(file) not in (None, DEFAULT):
         return [*_of_own_layout(file, entries), *_columns(file)]
     if not entries:
-        return [_finding("error", "no NXentry", "/", "a group with NX_class NXentry", "none", _REMEDY_WRITER)]
+        return [_finding("error", NO_ENTRY, "/", "a group with NX_class NXentry", "none", _REMEDY_WRITER)]
     findings = list(_default_chain(file))
     if is_member(file):  # the rest stands in its master
         return findings
@@ -392,11 +392,12 @@ def _rows(file: h5py.File) -> Iterator[Finding]:
     if lost:
         yield _finding(
             "warning",
-            "frames have no times and metadata",
+            NO_ROWS,
             "/entry/penstock/timing/written",
-            "a time for each recorded frame",
-            f"{lost} have none, and fill values in /entry/metadata",
-            "the file was not closed before these were written; the frames are complete",
+            "",
+            f"{counted(lost, 'frame')}: the recorder was killed before it wrote them; their pixels are"
+            " complete",
+            "",
         )
 
 

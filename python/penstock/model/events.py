@@ -242,6 +242,12 @@ class DetectorSeriesEnd(Event):
     fault_seed: int | None = None
     acknowledged: int | None = None
     problem: str | None = None
+    elements: int = 1  # streams of one detector; faults count messages, of which a frame has one each
+
+    @property
+    def dropped(self) -> int:
+        """Frames that were never sent because of --fault; 0 with several elements, which lose parts only."""
+        return (self.faults or {}).get("drop", 0) if self.elements == 1 else 0
 
     @property
     def rate_hz(self) -> float:
@@ -276,6 +282,18 @@ class Reached(BaseModel):
         return f"{self.what}, {100 * self.done // self.total} %" if self.total else self.what
 
 
+class FrameRange(BaseModel):
+    """Consecutive missing frames, counted from 0; `reason` is empty if they never arrived."""
+
+    first: int
+    last: int
+    reason: Literal["", "damaged", "dropped", "lost", "partial"] = ""
+
+    def __str__(self) -> str:
+        numbers = str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+        return f"{numbers} ({self.reason})" if self.reason else numbers
+
+
 class CheckReport(Event):
     ok: bool
     complete: bool = True
@@ -287,6 +305,7 @@ class CheckReport(Event):
     frame_chunks: int = 0  # of these: those of frames in segments
     frames: int = 0
     missing: int = 0
+    missing_ranges: list[FrameRange] = []  # the first of them, from the file's frame accounting
     partial: int = 0
     damaged_frames: int = 0  # of those, as the next two
     dropped_frames: int = 0

@@ -37,11 +37,26 @@ class Finding(BaseModel):
 NO_CHECKSUMS = "no checksums in this file"
 """Of a file that has no segments; a warning unless its checksums are known to be elsewhere."""
 NOT_HDF5 = "not an HDF5 file"
+NO_ENTRY = "no NXentry"
+NO_ROWS = "frames have no times or metadata"
+"""Its `actual` starts with the number of frames, before a colon."""
+NOTHING_TO_COMPARE = "nothing to compare with"
+"""An error of the native check: the reference of `--against` cannot be made."""
+NOT_COMPARED = "pixels not compared"
+"""Replaces it: the file itself is not at fault."""
+TRUNCATED = "the file is shorter than it says"
+FRAMES_MISSING = "frames are missing"
+FEWER_THAN_ANNOUNCED = "fewer frames than announced"
 
 
 def lacks_checksums(findings: Iterable[Finding]) -> bool:
     """Whether nothing proves that the frames are those that were recorded."""
     return any(finding.what == NO_CHECKSUMS and finding.level == "warning" for finding in findings)
+
+
+def lacks_comparison(findings: Iterable[Finding]) -> bool:
+    """Returns whether a comparison was requested that could not be made."""
+    return any(finding.what == NOT_COMPARED for finding in findings)
 
 
 def is_clean(findings: Iterable[Finding]) -> bool:

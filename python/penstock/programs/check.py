@@ -1,5 +1,6 @@
 """Runs the integrity check of a file, and adds what its structure lacks."""
 
+import contextlib
 import signal
 import threading
 from collections.abc import Callable
@@ -9,6 +10,16 @@ from typing import Any
 from penstock.model.errors import ExitCode, PenstockError
 from penstock.model.events import CheckReport, Event
 from penstock.model.filters import plugin_folder
+from penstock.model.findings import (
+    FEWER_THAN_ANNOUNCED,
+    FRAMES_MISSING,
+    NO_CHECKSUMS,
+    NOT_COMPARED,
+    NOTHING_TO_COMPARE,
+    TRUNCATED,
+    Finding,
+    is_clean,
+)
 from penstock.model.plans import CheckPlan
 from penstock.programs.follow import follow
 from penstock.programs.process import LogLine, Program, forwarding_signals
@@ -69,7 +80,46 @@ def check(plan: CheckPlan, on_event: Callable[[Event], None], on_log: LogLine | 
         from penstock.files.hdf5 import use_no_plugins  # noqa: PLC0415  (it loads HDF5)
 
         use_no_plugins()
-    return follow(plan, lambda each: _of_one_file(each, on_event, on_log))
+    report = _judged(follow(plan, lambda each: _of_one_file(each, on_event, on_log)), plan)
+    if not report.missing or report.unfinished or not report.complete:
+        return report
+    from penstock.files.missing import missing_ranges  # noqa: PLC0415  (it loads HDF5)
+
+    with contextlib.suppress(PenstockError):  # the findings say why the file cannot be read
+        return report.model_copy(update={"missing_ranges": missing_ranges(Path(plan.file))})
+    return report
+
+
+def _judged(report: CheckReport, plan: CheckPlan) -> CheckReport:
+    """Returns the report without what only looks like damage, and without what follows from other findings.
+
+    A missing reference for `--against` is not damage. A truncated file lacks checksums, frames and the
+    description of a simulation because its end is missing. An unfinished file has fewer frames than
+    announced.
+    """
+    findings = [
+        _not_compared(each, plan) if each.what == NOTHING_TO_COMPARE else each for each in report.findings
+    ]
+    is_truncated = any(each.what == TRUNCATED for each in findings)
+    implied = {NO_CHECKSUMS, FRAMES_MISSING, NOT_COMPARED} if is_truncated else set()
+    implied |= {FEWER_THAN_ANNOUNCED} if report.unfinished else set()
+    findings = [each for each in findings if each.what not in implied]
+    return report.model_copy(update={"findings": findings, "ok": report.complete and is_clean(findings)})
+
+
+def _not_compared(finding: Finding, plan: CheckPlan) -> Finding:
+    if plan.against is not None and "recorded" in plan.against:
+        why, remedy = "not recorded from `penstock simulate`", "name the images with `--against PATH`"
+    else:
+        why, remedy = finding.actual, "name other images with `--against PATH`"
+    return finding.model_copy(
+        update={
+            "level": "warning",
+            "what": NOT_COMPARED,
+            "actual": why,
+            "remedy": f"{remedy}, or leave out `--against`",
+        }
+    )
 
 
 def _of_one_file(plan: CheckPlan, on_event: Callable[[Event], None], on_log: LogLine | None) -> CheckReport:

@@ -12,7 +12,17 @@ from rich.text import Text
 from penstock.model.catalogue import Detector
 from penstock.model.events import CheckReport, RecoverReport
 from penstock.model.filters import FoundFilter
-from penstock.model.findings import NO_CHECKSUMS, NOT_HDF5, Finding, is_clean, lacks_checksums
+from penstock.model.findings import (
+    NO_CHECKSUMS,
+    NO_ENTRY,
+    NO_ROWS,
+    NOT_HDF5,
+    TRUNCATED,
+    Finding,
+    is_clean,
+    lacks_checksums,
+    lacks_comparison,
+)
 from penstock.model.plans import DetectorPlan, FilesTarget, FilterPlan, RecorderPlan, TcpSourcePlan, TcpTarget
 from penstock.model.text import counted, how_to_complete, missing_words
 from penstock.model.units import format_size, human_bytes, human_hz, human_number, human_rate, human_seconds
@@ -22,6 +32,7 @@ if TYPE_CHECKING:  # it loads HDF5
 
 _COLUMNS_SHOWN = 10
 _PLACES_SHOWN = 3
+_RANGES_SHOWN = 10
 _LEVEL_STYLE = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
@@ -156,7 +167,7 @@ def info_page(info: "FileInfo") -> RenderableType:
             f"median {p50}, 99 % within {p99}, at most {worst}"
         )
     for number, text in enumerate(info.missing):
-        rows["not there" if number == 0 else " " * number] = text
+        rows["missing" if number == 0 else " " * number] = text
     parts: list[RenderableType] = [fact_table(rows)]
     if info.recoverable is not None:
         # One line, for copying.
@@ -173,6 +184,7 @@ def _data_rows(data: "FrameData", announced: int | None) -> dict[str, str]:
     ratio = f" of {human_bytes(data.raw_bytes)} (ratio {data.ratio:.2f})" if data.ratio else ""
     return {
         "data": frames,
+        "channels": ", ".join(data.channels),
         "chunks": " x ".join(map(str, data.chunks)) if data.chunks else "contiguous",
         "codec": ", ".join(data.filters) or "none",
         "stored": human_bytes(data.stored_bytes) + ratio,
@@ -203,8 +215,9 @@ def conclusion(report: CheckReport) -> Text:
         where = f" ({report.reached})" if report.reached else ""
         return Text(f"interrupted{where}: {found} found until then", style="bold yellow")
     if not report.ok:
-        foreign = report.segments == 0 and any(each.what == NOT_HDF5 for each in report.findings)
-        return Text(NOT_HDF5 if foreign else "damage found", style="bold red")
+        return Text(_foreign(report) or "damage found", style="bold red")
+    if lacks_comparison(report.findings):
+        return Text("no damage found; pixels not compared", style="bold yellow")
     if lacks_checksums(report.findings):
         pixels = "the compared pixels are equal" if report.compared_frames else "cannot verify the frames"
         return Text(f"no checksums: {pixels}", style="bold yellow")
@@ -217,7 +230,19 @@ def conclusion(report: CheckReport) -> Text:
         lacks = f"INCOMPLETE: {report.frames - report.missing} of {report.frames} frames are complete"
     elif report.unfinished:
         lacks = "UNFINISHED: the file is open for writing"
+    elif without := [each.actual.partition(":")[0] for each in report.findings if each.what == NO_ROWS]:
+        lacks = f"metadata of {', '.join(without)} is missing"
     return Text(f"no damage, but {lacks}", style="bold yellow") if lacks else Text("fine", style="bold green")
+
+
+def _foreign(report: CheckReport) -> str:
+    """Returns what a file is not, if that is all that is wrong with it."""
+    errors = {each.what for each in report.findings if each.level == "error"}
+    if report.segments:
+        return ""
+    if NOT_HDF5 in errors:
+        return NOT_HDF5
+    return "not a NeXus file" if errors == {NO_ENTRY} else ""
 
 
 def _has_copies(findings: Iterable[Finding]) -> bool:
@@ -227,15 +252,14 @@ def _has_copies(findings: Iterable[Finding]) -> bool:
 
 def report_line(report: CheckReport) -> str:
     """What the check looked at, in one line."""
-    text = f"{counted(report.frames, 'frame')}, {_not_there(report)}"
+    is_truncated = any(each.what == TRUNCATED for each in report.findings)
+    text = "" if is_truncated else f"{counted(report.frames, 'frame')}, {_not_there(report)}; "
     others = report.chunks - report.frame_chunks
     if report.segments:
-        text += (
-            f"; {counted(report.frame_chunks, 'chunk')} of frames in {counted(report.segments, 'segment')}"
-        )
-        text += f", {counted(others, 'chunk')} of columns" if others else ""
+        text += f"{counted(report.frame_chunks, 'chunk')} of frames in {counted(report.segments, 'segment')}"
+        text += f", {counted(others, 'chunk')} of per-frame values" if others else ""
     else:
-        text += f"; {counted(others, 'chunk')} without checksums"
+        text += f"{counted(others, 'chunk')} without checksums"
     text += f", {human_bytes(report.bytes)}"
     if report.compared_frames:
         text += (
@@ -243,6 +267,16 @@ def report_line(report: CheckReport) -> str:
             f" {report.different_frames} different"
         )
     return f"{text} ({human_seconds(report.seconds)})"
+
+
+def missing_line(report: CheckReport) -> str:
+    """Returns the numbers of missing frames: "missing: 92, 319-322 (damaged)"; "" if none are."""
+    if not report.missing_ranges:
+        return ""
+    shown = report.missing_ranges[:_RANGES_SHOWN]
+    left = report.missing - sum(each.last - each.first + 1 for each in shown)
+    more = f", and {counted(left, 'frame')} more (--json lists them)" if left > 0 else ""
+    return f"missing: {', '.join(map(str, shown))}{more}"
 
 
 def _not_there(report: CheckReport | RecoverReport) -> str:
@@ -258,7 +292,8 @@ def _recoverable(frames: int, of: int) -> str:
 
 def recovery_lines(report: RecoverReport) -> list[str]:
     """What a recovery found and did."""
-    there = f"{report.frames - report.missing} of {report.frames} frames are complete"
+    verb = "are" if report.written or report.way == "nothing" else "would be"
+    there = f"{report.frames - report.missing} of {report.frames} frames {verb} complete"
     if report.missing:
         there += f" ({_not_there(report)})"
     looked = (
@@ -283,7 +318,7 @@ def recovery_lines(report: RecoverReport) -> list[str]:
     return [
         looked,
         what + damaged,
-        there + ("" if report.written else " then; nothing was written (--dry-run)"),
+        there + ("" if report.written else "; nothing was written (--dry-run)"),
         *problems,
     ]
 

@@ -5,14 +5,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import h5py
+import numpy
 import pytest
-from conftest import Record
+from conftest import Record, Recorded
 from rich.console import Console
 
 from penstock.files.inspect import FileInfo
+from penstock.files.missing import ranges_of
 from penstock.model.errors import ExitCode
 from penstock.model.events import CheckReport
-from penstock.report.tables import info_page, report_line
+from penstock.model.findings import NO_CHECKSUMS, NO_ROWS, NOT_COMPARED, Finding
+from penstock.report.tables import conclusion, info_page, missing_line, report_line
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -87,3 +90,58 @@ def test_check_and_info_count_missing_frames_alike() -> None:
     with console.capture() as shown:
         console.print(info_page(info))
     assert words in shown.get()
+
+
+def test_missing_reference_is_not_damage(recorded: Recorded, run: Run) -> None:
+    path = recorded(numpy.ones((3, 16, 16), "uint16"))
+    checked = run("check", str(path), "--against", "recorded", "--json")
+    report = CheckReport.model_validate_json(checked.stdout)
+    assert checked.returncode == ExitCode.USAGE
+    assert report.ok
+    finding = next(each for each in report.findings if each.what == NOT_COMPARED)
+    assert "--against PATH" in finding.remedy
+    assert str(conclusion(report)) == "no damage found; pixels not compared"
+
+
+def test_file_without_an_entry_is_not_a_nexus_file(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "plain.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = numpy.arange(10)
+    checked = run("check", str(path))
+    assert checked.returncode == ExitCode.FAILED
+    assert checked.stdout.endswith("not a NeXus file\n")
+
+
+def test_truncated_file_is_not_called_foreign(copy: Path, run: Run) -> None:
+    with copy.open("r+b") as file:
+        file.truncate(copy.stat().st_size - 100)
+    checked = run("check", str(copy))
+    assert checked.returncode == ExitCode.FAILED
+    assert NO_CHECKSUMS not in checked.stdout
+    assert "missing" not in checked.stdout.splitlines()[-2]
+
+
+def test_missing_frames_are_listed_as_ranges() -> None:
+    states = numpy.array([1, 0, 1, 0, 0, 2, 1, 3], "uint8")
+    ranges = ranges_of(states)
+    assert list(map(str, ranges)) == ["1", "3-4", "5 (damaged)", "7 (dropped)"]
+    report = CheckReport(event="report", ok=True, frames=8, missing=7, missing_ranges=ranges)
+    assert missing_line(report) == (
+        "missing: 1, 3-4, 5 (damaged), 7 (dropped), and 2 frames more (--json lists them)"
+    )
+    assert ranges_of(states[:0]) == []
+
+
+def test_missing_frames_of_a_file_are_in_the_report(record: Record, run: Run, tmp_path: Path) -> None:
+    recorder = record(tmp_path)
+    small = ("custom", "--rows", "16", "--columns", "16", "--frames", "9", "--rate", "max")
+    run("simulate", *small, "--to", f"tcp://{recorder.address}", "--fault", "drop@3,5-7")
+    file = recorder.series_end().file
+    report = CheckReport.model_validate_json(run("check", file, "--json").stdout)
+    assert [(each.first, each.last) for each in report.missing_ranges] == [(3, 3), (5, 7)]
+
+
+def test_missing_metadata_is_in_the_verdict() -> None:
+    finding = Finding(level="warning", what=NO_ROWS, actual="14 frames: the recorder was killed")
+    report = CheckReport(event="report", ok=True, frames=20, segments=1, findings=[finding])
+    assert str(conclusion(report)) == "no damage, but metadata of 14 frames is missing"

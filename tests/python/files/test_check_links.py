@@ -67,7 +67,7 @@ def test_a_joint_file_is_as_whole_as_its_series(folder: Path, run: Run) -> None:
     ]
     assert "not written by Penstock" not in run("check", str(folder / "both.h5")).stdout
     compared = run("check", str(folder / "both.h5"), "--against", "recorded").stdout
-    assert "nothing to compare with" in compared  # these were not simulated, of which each series tells
+    assert "not recorded from `penstock simulate`" in compared
     assert "t.h5: " in compared
 
 

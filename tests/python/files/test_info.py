@@ -235,3 +235,18 @@ def test_text_and_names_that_are_not_utf_8_are_shown(tmp_path: Path) -> None:
     info = inspect_file(path)
     assert "NX\ufffdser" in info.model_dump_json()
     assert check_structure(path), "and its structure is examined"
+
+
+def test_stored_bytes_are_those_of_all_channels(tmp_path: Path) -> None:
+    path = tmp_path / "channels.h5"
+    with h5py.File(path, "w") as file:
+        file["entry/penstock/channels"] = ["low", "high"]
+        for name, channel in (("data", "low"), ("channel_1_high", "high")):
+            frames = file.create_dataset(
+                f"entry/data/{name}", data=numpy.ones((3, 8, 8), "uint16"), chunks=(1, 8, 8)
+            )
+            frames.attrs["channel"] = channel
+    info = inspect_file(path)
+    assert info.data is not None
+    assert info.data.channels == ["low", "high"]
+    assert info.data.stored_bytes == info.data.raw_bytes == 2 * 3 * 8 * 8 * 2

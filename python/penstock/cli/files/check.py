@@ -11,11 +11,11 @@ from penstock.files.aside import require_file
 from penstock.model import panels
 from penstock.model.errors import ExitCode, UsageError
 from penstock.model.events import CheckReport
-from penstock.model.findings import lacks_checksums
+from penstock.model.findings import lacks_checksums, lacks_comparison
 from penstock.model.text import counted, how_to_complete
 from penstock.programs.check import check, check_plan
 from penstock.report.progress import show
-from penstock.report.tables import conclusion, findings_text, report_line
+from penstock.report.tables import conclusion, findings_text, missing_line, report_line
 
 
 @inspects
@@ -91,11 +91,15 @@ def check_command(
         if report.findings:
             out().print(findings_text(report.findings), soft_wrap=True, end="")
         out().print(report_line(report), markup=False, soft_wrap=True)
+        if report.missing_ranges:
+            out().print(missing_line(report), markup=False, soft_wrap=True)
         out().print(conclusion(report))
         if report.recoverable is not None:
             out().print(f"what to do: {how_to_complete(str(file))}", markup=False, soft_wrap=True)
     if not report.complete:
         raise typer.Exit(int(ExitCode.of_signal(report.stopped_by or "SIGINT")))
+    if report.ok and lacks_comparison(report.findings):
+        raise typer.Exit(int(ExitCode.USAGE))
     if report.ok and lacks_checksums(report.findings) and not report.compared_frames:
         raise typer.Exit(int(ExitCode.CANNOT_TELL))
     if not report.ok or (require_complete and (report.missing or report.unfinished)):
