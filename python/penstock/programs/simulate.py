@@ -182,8 +182,11 @@ def parse_rate(text: str, detector: Detector) -> float:
     except ValueError:
         rate = math.nan
     if not 0 < rate <= 1e7:
+        number = re.match(r"[0-9.]+(?=\s*[A-Za-z]+$)", text)
+        remedy = f"write the number without a unit ({number[0]}), or max" if number else ""
         raise UsageError(
-            f'--rate "{text}" is not a frame rate', "give a frame rate in Hz of at most 10 million, or max"
+            f'--rate "{text}" is not a frame rate',
+            remedy or "give a frame rate in Hz of at most 10 million, or max",
         )
     return rate
 
@@ -262,8 +265,11 @@ def simulate(
     with Program("penstock-detector", plan, on_log=on_log) as program, forwarding_signals(program):
         for event in program.events():
             if isinstance(event, DetectorSeriesEnd):
-                end = event
-            on_event(event)
+                count = 1 if plan.elements is None else plan.elements[0] * plan.elements[1]
+                end = event.model_copy(update={"elements": count})
+                on_event(end)
+            else:
+                on_event(event)
         code = program.wait()
         if end is not None and end.problem:
             raise PenstockError(

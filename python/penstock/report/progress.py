@@ -30,9 +30,11 @@ from penstock.model.events import (
     Stall,
     Waiting,
 )
+from penstock.model.text import missing_words
 from penstock.model.units import human_bytes, human_hz, human_rate, human_seconds, human_size
 
 _LINE_INTERVAL_S = 10.0
+_REASONS = ("damaged", "dropped", "lost", "partial")
 
 
 class ProgressView:
@@ -50,6 +52,8 @@ class ProgressView:
         self._tasks: dict[str, TaskID] = {}
         self._last: dict[str, float] = {}
         self._states: dict[str, str] = {}
+        self.resumed: dict[str, int] = {}
+        """Frames that the files of resumed series had before, by series."""
         self._bars: Progress | None = None
         if console.is_terminal and not quiet:
             self._bars = Progress(
@@ -78,11 +82,15 @@ class ProgressView:
 
     def finish(self, key: str, text: str, said: str = "") -> None:
         """Prints the last line about `key`, which stays on the screen; `said` replaces the key."""
+        self.end(key)
+        self.info(f"{said or key}: {text}")
+
+    def end(self, key: str) -> None:
+        """Removes the bar of `key`."""
         if self._bars is not None and key in self._tasks:
             self._bars.remove_task(self._tasks.pop(key))
         self._last.pop(key, None)
         self._states.pop(key, None)
-        self.info(f"{said or key}: {text}")
 
     def info(self, text: str) -> None:
         """Prints a line unless the view is quiet."""
@@ -113,6 +121,7 @@ def show(view: ProgressView, event: Event) -> None:
     """Shows one event of any of the programs."""
     match event:
         case SeriesStart():
+            view.resumed[event.series_unique_id] = event.frames_before
             view.info(_start_line(event))
         case RecorderProgress():
             view.update(
@@ -123,7 +132,8 @@ def show(view: ProgressView, event: Event) -> None:
                 recorder_state(event),
             )
         case RecorderSeriesEnd():
-            view.finish(event.series_unique_id or "series", recorder_summary(event))
+            before = view.resumed.pop(event.series_unique_id, 0)
+            view.finish(event.series_unique_id or "series", recorder_summary(event, before))
         case DetectorProgress():
             view.update("sending", event.frames_sent, event.frames, detector_line(event))
         case DetectorSeriesEnd():
@@ -208,11 +218,13 @@ def _show_wait(view: ProgressView, event: Waiting) -> None:
     if event.reason:
         view.say(receiver_line(event))
         return
+    key = f"waiting for {event.address}"
     if event.over:
-        view.finish("waiting", f"{event.address} is reachable")
+        view.end(key)
+        view.info(f"connected to {event.address}")
         return
     passed = int(event.seconds - event.seconds_left)
-    view.update("waiting", passed, max(1, int(event.seconds)), waiting_line(event))
+    view.update(key, passed, max(1, int(event.seconds)), waiting_line(event))
 
 
 def show_load(view: ProgressView, event: LoadProgress) -> None:
@@ -239,8 +251,8 @@ def sources_line(event: Listening) -> str:
 
 
 def waiting_line(event: Waiting) -> str:
-    """ "for tcp://127.0.0.1:9900, 42 s left"."""
-    return f"for {event.address}, {event.seconds_left:.0f} s left"
+    """ "42 s left"."""
+    return f"{event.seconds_left:.0f} s left"
 
 
 def receiver_line(event: Waiting) -> str:
@@ -294,7 +306,7 @@ def recorder_state(event: RecorderProgress) -> str:
 
 
 def _end_line(event: RecorderProgress, ends_in_s: float | None) -> str:
-    seconds = "" if ends_in_s is None else f" {ends_in_s:.0f} s more"
+    seconds = "" if ends_in_s is None else f" ({ends_in_s:.0f} s left)"
     missing = event.frames_announced - event.frames_received
     if missing > 0:
         return f"waiting for {missing} missing frames{seconds}"
@@ -303,26 +315,29 @@ def _end_line(event: RecorderProgress, ends_in_s: float | None) -> str:
     return f"waiting for the end of the series{seconds}"
 
 
-def recorder_summary(event: RecorderSeriesEnd) -> str:
-    """Returns the outcome of the series in one line."""
+def recorder_summary(event: RecorderSeriesEnd, before: int = 0) -> str:
+    """Returns the outcome of the series in one line; `before` frames were in the file of a resumed series."""
     if event.removed:
         return f"{event.file} was deleted during the recording: its {event.frames_written} frames are lost"
+    # A message of a frame that arrived in another one is damaged without making the frame missing.
+    reasons = {name: getattr(event, name) for name in _REASONS}
+    known = event.missing - (event.missing if event.never_came is None else event.never_came)
+    reasons = reasons if sum(reasons.values()) == known else {}
     text = f"{event.frames_written} frames in {event.file}, {human_bytes(event.stored_bytes)}"
     if event.stored_bytes:
         text += f" (ratio {event.raw_bytes / event.stored_bytes:.1f})"
-    if event.seconds > 0:
+    if before:
+        # The bytes are those of the whole file, but the time is that since the resume.
+        text += f"; resumed: {before} frames were in the file, {event.frames_written - before} were added"
+    elif event.seconds > 0:
         frames_seconds = event.frames_seconds or event.seconds
         text += f", {human_seconds(frames_seconds)}, {human_rate(event.raw_bytes / frames_seconds)}"
         text += _closed_after(frames_seconds, event.seconds)
-    # What is damaged or dropped is not counted as missing, too.
-    counts = {"missing": event.missing if event.never_came is None else event.never_came}
-    counts |= {
-        name: getattr(event, name)
-        for name in ("partial", "duplicate", "late", "damaged", "dropped", "unfiltered")
-    }
-    if event.missing:
-        counts["lost"] = event.lost
-    problems = [f"{count} {name}" for name, count in counts.items() if count]
+    problems = [missing_words(event.missing, reasons)] if event.missing else []
+    others = {name: getattr(event, name) for name in (*_REASONS, "duplicate", "late", "unfiltered")}
+    if not event.missing:
+        del others["lost"]  # these were sent again
+    problems += [f"{count} {name}" for name, count in others.items() if count and name not in reasons]
     if problems:
         text += "; " + ", ".join(problems)
     return text + (f"; PROBLEM: {event.problem}" if event.problem else "")
@@ -343,13 +358,18 @@ def detector_line(event: DetectorProgress) -> str:
 
 def detector_summary(event: DetectorSeriesEnd) -> str:
     sending_seconds = event.sending_seconds or event.seconds
-    text = f"{event.frames_sent} frames, {human_bytes(event.bytes)} in {human_seconds(sending_seconds)}"
+    faults = event.faults or {}
+    frames = f"{event.frames_sent} frames"
+    if event.dropped:
+        frames = f"{event.frames_sent - event.dropped} of {frames} ({event.dropped} dropped by --fault)"
+    text = f"{frames}, {human_bytes(event.bytes)} in {human_seconds(sending_seconds)}"
     text += f" ({human_hz(event.rate_hz)})" + _closed_after(sending_seconds, event.seconds)
     if event.acknowledged is not None:
-        text += f", {event.acknowledged} acknowledged"
+        # The recorder acknowledges all frames below a number, also those that never arrived.
+        text += f", {event.acknowledged} {'accounted for' if any(faults.values()) else 'acknowledged'}"
     if event.late:
         text += f", {event.late} sent behind schedule (at most by {human_seconds(event.late_max_ms / 1e3)})"
     if event.faults is not None:
-        done = ", ".join(f"{count} {kind}" for kind, count in event.faults.items()) or "none"
+        done = ", ".join(f"{count} {kind}" for kind, count in faults.items()) or "none"
         text += f"; faults (seed {event.fault_seed}): {done}"
     return text + (f"; PROBLEM: {event.problem}" if event.problem else "")

@@ -332,7 +332,7 @@ def test_a_sender_says_that_it_waits_for_a_lost_recorder(record: Record, tmp_pat
     assert {event["address"] for event in waits} == {f"tcp://{recorder.address}"}
     assert waits[0]["seconds_left"] == pytest.approx(waits[0]["seconds"], abs=0.2)
     assert 0 < waits[1]["seconds_left"] < waits[0]["seconds_left"] - 0.9, "a second later"
-    assert f"waiting: for tcp://{recorder.address}, 2 s left" in words
+    assert f"waiting for tcp://{recorder.address}: 2 s left" in words
 
 
 def test_a_sender_reports_that_the_recorder_is_reachable_again(record: Record, tmp_path: Path) -> None:
@@ -344,11 +344,11 @@ def test_a_sender_reports_that_the_recorder_is_reachable_again(record: Record, t
     kill(recorder)
     assert sender.stderr is not None
     lines = iter(sender.stderr.readline, "")
-    assert any("waiting: for " in line for line in lines)
+    assert any("waiting for " in line for line in lines)
     record(tmp_path, "--resume", "--listen", recorder.address, listen=False)
     _, words = sender.communicate(timeout=60)
     assert sender.returncode == 0, words
-    assert f"waiting: tcp://{recorder.address} is reachable" in words
+    assert f"connected to tcp://{recorder.address}" in words
 
 
 def test_a_network_interface_stands_for_its_address(record: Record, run: Run, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from penstock.model.events import (
     DetectorSeriesEnd,
     RecorderProgress,
     RecorderSeriesEnd,
+    SeriesStart,
     Waiting,
 )
 from penstock.report.progress import ProgressView, detector_summary, recorder_summary, show
@@ -72,7 +73,7 @@ def test_a_state_is_printed_once_when_it_changes() -> None:
     assert isinstance(plain.file, io.StringIO)
     assert plain.file.getvalue().splitlines() == [
         "s: 130 of 400 frames, storage full: waiting for space",
-        "s: 130 of 400 frames, waiting for 270 missing frames 10 s more",
+        "s: 130 of 400 frames, waiting for 270 missing frames (10 s left)",
     ]
 
 
@@ -96,3 +97,28 @@ def test_frames_of_a_removed_file_are_gone() -> None:
         event="series_end", time=0, series_unique_id="d1", file="d1.h5", frames_written=23, removed=True
     )
     assert recorder_summary(end) == "d1.h5 was deleted during the recording: its 23 frames are lost"
+
+
+def test_resumed_series_has_no_rate() -> None:
+    plain = Console(file=io.StringIO(), width=200)
+    view = ProgressView(plain)
+    show(view, SeriesStart(event="series_start", series_unique_id="s", frames=300, frames_before=200))
+    end = {"file": "s.h5", "frames_written": 300, "raw_bytes": 10**8, "stored_bytes": 10**7, "seconds": 0.02}
+    show(view, RecorderSeriesEnd(event="series_end", series_unique_id="s", **end))
+    assert isinstance(plain.file, io.StringIO)
+    line = plain.file.getvalue().splitlines()[-1]
+    assert "100 were added" in line
+    assert "MB/s" not in line
+
+
+def test_summary_gives_reasons_of_missing_frames() -> None:
+    counts = {"missing": 13, "never_came": 10, "damaged": 3, "duplicate": 7, "late": 8}
+    end = RecorderSeriesEnd(event="series_end", series_unique_id="s", file="s.h5", **counts)
+    assert recorder_summary(end).endswith("; 13 missing (3 damaged), 7 duplicate, 8 late")
+
+
+def test_dropped_frames_are_not_called_sent() -> None:
+    end = DetectorSeriesEnd(event="series_end", frames_sent=500, acknowledged=500, faults={"drop": 10})
+    assert detector_summary(end).startswith("490 of 500 frames (10 dropped by --fault)")
+    of_elements = end.model_copy(update={"elements": 2})
+    assert detector_summary(of_elements).startswith("500 frames")
