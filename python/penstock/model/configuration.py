@@ -35,6 +35,7 @@ from penstock.model.units import format_size, is_loopback, split_address
 TOKEN_VARIABLE = "PENSTOCK_TOKEN"
 TCP_PORT = 9900
 METRICS_PORT = 9810
+_WITHOUT_LEVELS = ("none", "lz4", "bslz4")
 _PLACEHOLDERS = ("series_unique_id", "series_id", "date")
 
 
@@ -44,7 +45,8 @@ class TcpSource(Plan):
     kind: Literal["tcp"] = "tcp"
     listen: str = Field(
         "127.0.0.1:9900",
-        description="address HOST:PORT; HOST may be a network interface (`eth1`); the system chooses port 0",
+        description="address HOST:PORT; HOST may be a network interface (`eth1`); with port 0,"
+        " the system chooses a free port",
     )
     token_file: Path | None = Field(
         None,
@@ -119,8 +121,8 @@ class Metrics(Plan):
         str, Cli("--metrics", panel=panels.OUTPUT, metavar="HOST:PORT", default="no metrics")
     ] = Field(
         "127.0.0.1:9810",
-        description="loopback address at which http://HOST:PORT/metrics is served; the system chooses port 0;"
-        " rank N uses PORT + N",
+        description="loopback address at which http://HOST:PORT/metrics is served; with port 0, the system"
+        " chooses a free port; rank N uses PORT + N",
     )
 
     @field_validator("listen")
@@ -195,9 +197,13 @@ class Codec(EncodingPlan):
             if self.channels:
                 raise ValueError("channels require `filter`, which applies to all other channels")
         else:
-            if self.encoding not in ("bslz4", "none") or self.level or self.block_bytes:
-                raise ValueError("encoding, level and block_bytes exclude `filter`; use its `parameters`")
+            if "encoding" in self.model_fields_set and self.encoding != "none":
+                raise ValueError("filter and encoding exclude each other; remove one of them")
+            if self.level or self.block_bytes:
+                raise ValueError("level and block_bytes exclude `filter`; use its `parameters`")
             filter_plan(self.filter, self.parameters)
+        if self.level and self.encoding in _WITHOUT_LEVELS:
+            raise ValueError(f"level is {self.level}, but {self.encoding} has no levels; remove it")
         return self
 
     def plan(self) -> CodecPlan:
@@ -275,11 +281,23 @@ class Configuration(RecorderFields):
         bare = value
         for placeholder in _PLACEHOLDERS:
             bare = bare.replace(f"{{{placeholder}}}", "x")
+        known = ", ".join(f"{{{name}}}" for name in _PLACEHOLDERS)
+        if (unknown := re.search(r"\{[^{}]*\}", bare)) is not None:
+            raise ValueError(f"unknown placeholder {unknown[0]}; use {known}")
         if "{" in bare or "}" in bare:
-            raise ValueError("its placeholders may be " + ", ".join(f"{{{name}}}" for name in _PLACEHOLDERS))
+            raise ValueError(f"a brace is not closed or not opened; braces enclose placeholders: {known}")
         if "/" in bare or "\0" in bare or bare.startswith(".") or not bare:
             raise ValueError("it must be a plain file name without a folder (see `folder`), and not hidden")
         return value
+
+    @field_validator("file_mode", mode="before")
+    @classmethod
+    def _mode_in_quotes(cls, value: object) -> object:
+        """Rejects a number: YAML reads 0640 as octal, so that 416 arrives here, and 640 as decimal."""
+        if isinstance(value, bool) or not isinstance(value, int):
+            return value
+        written = str(value) if re.fullmatch("6[0-7]{2}", str(value)) else f"0{value:o}"
+        raise ValueError(f'{written} must be in quotes: file_mode: "{written.zfill(4)}"')
 
     @field_validator("file_mode")
     @classmethod
@@ -321,7 +339,10 @@ class Configuration(RecorderFields):
         if not self.resume:
             return self
         if self.overwrite:
-            raise ValueError("overwrite and resume exclude each other: a file is either replaced or resumed")
+            raise ValueError(
+                "resume and overwrite (--resume and --overwrite) exclude each other: a file is either"
+                " replaced or resumed"
+            )
         if self.files.layout != "one":
             raise ValueError(f'files.layout is "{self.files.layout}"; resume requires "one", a single file')
         if "{date}" in self.file_name:
@@ -402,6 +423,11 @@ class Configuration(RecorderFields):
             "metrics": None if self.metrics is None else self.metrics.plan(),
         }
         return RecorderPlan(**same | own)
+
+    @property
+    def names_one_file(self) -> bool:
+        """Returns whether all series have the same file name, so that a second one cannot be recorded."""
+        return "{" not in self.file_name and not self.overwrite and not self.resume and self.series_limit != 1
 
     @property
     def pva_sources(self) -> list[PvaSource]:

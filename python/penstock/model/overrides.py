@@ -52,6 +52,8 @@ def configuration_from(path: Path | None, options: RecordOptions) -> Configurati
         values[name] = (values.get(name) or {}) | value if isinstance(value, dict) else value
     if ("codec", "encoding") in options.given:
         values["codec"] |= {"filter": None, "parameters": {}, "channels": {}}
+        if ("codec", "level") not in options.given:  # that in the file is one of another encoding
+            values["codec"].pop("level", None)
     if options.token_file is not None and not options.listen:
         values.setdefault("sources", base.model_dump()["sources"])
         for source in values["sources"]:

@@ -258,15 +258,16 @@ class FilesPlan(Plan):
         0,
         ge=0,
         le=2**32,
-        description="number of frames per file with the layout `split`; 0 with other layouts",
+        description="number of frames per file; implies the layout `split` (--files split)",
     )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if (self.layout == "split") != (self.frames > 0):
             raise ValueError(
-                f"frames is {self.frames} with layout {self.layout}; layout split requires at least 1, other"
-                " layouts require 0"
+                "layout split requires `frames` of at least 1 (--files split --frames-per-file N)"
+                if self.layout == "split"
+                else f"`frames` is {self.frames}, which requires layout split, not {self.layout}"
             )
         return self
 
@@ -472,9 +473,10 @@ class RecorderFields(Plan):
         60.0,
         ge=0,
         le=86400,
-        description="timeout in seconds. The recorder closes a series without frames for this time if some of"
-        " its senders have ended it, or if another series needs its place. It also closes a series if the"
-        " storage has written nothing for this time",
+        description="timeout in seconds. The recorder closes a series if no frame has arrived for this time"
+        " and some of its senders have ended it. It closes such a series also if another series needs its"
+        " place."
+        " It closes any series if the storage has written nothing for this time",
     )
     store: StorePlan = Field(
         default_factory=lambda: StorePlan.model_validate({}), description="how files are written"

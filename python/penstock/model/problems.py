@@ -3,11 +3,12 @@
 import errno
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from penstock.model.units import human_size
 
@@ -45,11 +46,14 @@ _EXPECTED = {
 _TEMPLATES |= {kind: f"{{value}} is not {what}" for what, kinds in _EXPECTED.items() for kind in kinds}
 # Patterns that are clearer in words.
 _PATTERNS = {
-    "^[a-z][a-z0-9_]*$": "{value} must consist of lower-case letters, digits and _, and start with a letter"
+    "^[a-z][a-z0-9_]*$": "{value} must consist of lower-case letters, digits and _, and start with a letter",
+    "^0?[0-7]{3}$": "{value} is not an octal mode, such as 0640",
 }
 _NUMBERS = (*_EXPECTED["a number"], *_EXPECTED["a whole number"])
 _OF_LIMITS = ("{value} must be", "{value} is below", "{value} exceeds")
 _NOT_ONE_OF = re.compile(r"'(?P<value>.*)' is not one of (?P<expected>.*?)\.?", re.DOTALL)
+_WITH_UNIT = re.compile(r"\s*[0-9][0-9._]*\s*[A-Za-zµ]+\s*")
+_UNITS = {"ms": "milliseconds", "s": "seconds", "hz": "hertz"}
 _KINDS = ("tcp", "zmq", "pva")
 _TYPE = re.compile(r"str|int|float|bool|(list|dict|tuple|union|function-[a-z]+)\[.*")
 _PLACE_IN_JSON = re.compile(r"line (?P<line>[0-9]+) column (?P<column>[0-9]+)")
@@ -146,6 +150,28 @@ def unknown_field(problem: Any, model: type[BaseModel] | None) -> str:
     return "" if model is None else did_you_mean(name, _fields_at(model, problem["loc"][:-1]))
 
 
+def remedy_of(problem: Any, model: type[BaseModel]) -> str:
+    """Returns what to do about one problem of a YAML file; "" if its text says so already."""
+    kind, value, location = problem["type"], problem.get("input"), problem["loc"]
+    if kind in _NUMBERS and isinstance(value, str) and _WITH_UNIT.fullmatch(value):
+        unit = _UNITS.get(str(location[-1]).rpartition("_")[2])
+        what = f"the number of {unit}" if unit else "the number"
+        return f"give {what} without a unit{_range_of(_field_at(model, location))}"
+    if kind in _EXPECTED["a list"] and isinstance(value, dict) and value:
+        return f'put "- " before `{next(iter(value))}`'
+    if kind in _EXPECTED["a set of fields"] and not isinstance(value, dict | list):
+        fields = _models_at(model, location)
+        examples = [
+            f"{name}: {field.default}"
+            for each in fields
+            for name, field in each.model_fields.items()
+            if isinstance(field.default, str)
+        ]
+        example = f', such as "{examples[0]}"' if examples else ""
+        return f"write the fields of `{place_of(problem)}` below it, one a line{example}"
+    return ""
+
+
 def reason_of(error: Exception) -> str:
     """Returns why the operating system refused: "it does not exist"."""
     if isinstance(error, UnicodeDecodeError):
@@ -203,13 +229,31 @@ def _shown(value: Any) -> str:
 
 
 def _fields_at(model: type[BaseModel], location: Iterable[Any]) -> set[str]:
-    """Returns names of the fields that may stand there; parts such as indices and keys are skipped."""
+    """Returns names of the fields that may stand there."""
+    return {name for each in _models_at(model, location) for name in each.model_fields}
+
+
+def _field_at(model: type[BaseModel], location: Sequence[Any]) -> FieldInfo | None:
+    fields = [each.model_fields.get(location[-1]) for each in _models_at(model, location[:-1])]
+    return next((field for field in fields if field is not None), None)
+
+
+def _range_of(field: FieldInfo | None) -> str:
+    """Returns ", 1 to 3600000"; "" without limits."""
+    limits = [] if field is None else field.metadata
+    least = next((each.ge for each in limits if hasattr(each, "ge")), None)
+    most = next((each.le for each in limits if hasattr(each, "le")), None)
+    return "" if least is None or most is None else f", {_plain(least)} to {_plain(most)}"
+
+
+def _models_at(model: type[BaseModel], location: Iterable[Any]) -> list[type[BaseModel]]:
+    """Returns the models whose fields may stand there; parts such as indices and keys are skipped."""
     models = [model]
     for part in location:
         inner = [each.model_fields[part].annotation for each in models if part in each.model_fields]
         tagged = [each for each in models if part in _tags(each)]
         models = [found for kind in inner for found in _models_in(kind)] or tagged or models
-    return {name for each in models for name in each.model_fields}
+    return models
 
 
 def _tags(model: type[BaseModel]) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from yaml.reader import ReaderError
 
 from penstock.model.errors import UsageError
-from penstock.model.problems import location_of, reason_of, unknown_field, words_of
+from penstock.model.problems import location_of, reason_of, remedy_of, unknown_field, words_of
 
 Model = TypeVar("Model", bound=BaseModel)
 _FILE_BYTES_MAX = 1 << 20
@@ -88,7 +88,9 @@ def parse_yaml_tree(
         return model.model_validate(values), tree
     except ValidationError as error:
         lines = [describe_problem(problem, name, tree, model) for problem in error.errors()]
-        raise UsageError("\n".join(lines), f"{page} lists all fields") from error
+        remedies = dict.fromkeys(remedy_of(problem, model) for problem in error.errors())
+        named = "; ".join(each for each in remedies if each)
+        raise UsageError("\n".join(lines), named or f"{page} lists all fields") from error
 
 
 def _syntax_problem(error: yaml.MarkedYAMLError | ReaderError, text: str, name: str) -> str:

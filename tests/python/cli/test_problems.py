@@ -263,12 +263,34 @@ def test_every_number_of_every_command_is_refused_in_our_words() -> None:
         ("frame_bytes_max: 8 GiB", "frame_bytes_max: 8 GiB exceeds the maximum of 4.29 GB"),
         ("codec: {filter: []}", "codec.filter: [] is not text"),
         ("codec: {parameters: x}", 'codec.parameters: "x" is not a list'),
+        ("file_mode: 0640", 'file_mode: 0640 must be in quotes: file_mode: "0640"'),
+        ("file_mode: 640", 'file_mode: 640 must be in quotes: file_mode: "0640"'),
+        ("file_mode: '999'", 'file_mode: "999" is not an octal mode'),
+        ("codec: {filter: lz4, encoding: bslz4}", "codec: filter and encoding exclude each other"),
+        ("codec: {encoding: lz4, level: 3}", "codec: level is 3, but lz4 has no levels"),
+        ('file_name: "{run}.h5"', "file_name: unknown placeholder {run}"),
+        ("files: {layout: split}", "--frames-per-file N"),
     ],
 )
 def test_a_configuration_is_refused_by_its_fields_and_in_units(text: str, words: str) -> None:
     with pytest.raises(UsageError) as found:
         parse_yaml(text, Configuration, "c.yaml")
     assert words in found.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("store: {sync_interval_ms: 5 s}", "number of milliseconds without a unit, 1 to 3600000"),
+        ("idle_timeout_s: 5s", "number of seconds without a unit, 0 to 86400"),
+        ("metrics: 9810", '"listen: 127.0.0.1:9810"'),
+        ("sources: {kind: tcp}", 'put "- " before `kind`'),
+    ],
+)
+def test_remedy_of_a_configuration_names_what_to_write(text: str, remedy: str) -> None:
+    with pytest.raises(UsageError) as found:
+        parse_yaml(text, Configuration, "c.yaml")
+    assert remedy in found.value.remedy
 
 
 def commands_below(command: Any, names: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -1,17 +1,20 @@
 """The YAML configuration and the options over it: what is accepted, and what an error tells."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from penstock.model.catalogue import custom_detector
 from penstock.model.configuration import Configuration, read_token
 from penstock.model.errors import ExitCode, UsageError
 from penstock.model.overrides import RecordOptions, configuration_from, sources_left_out
 from penstock.model.plans import NexusPlan, TcpSourcePlan
 from penstock.model.yaml_file import parse_yaml, read_yaml
+from penstock.programs.simulate import parse_rate
 
 
 def message(text: str) -> str:
@@ -224,3 +227,29 @@ def test_a_name_that_no_file_can_have_is_refused(name: str) -> None:
     with pytest.raises(ValidationError, match="up to 256 bytes and no control characters"):
         NexusPlan.model_validate({"sample_name": name})
     assert NexusPlan.model_validate({"sample_name": "µ" * 128}).sample_name
+
+
+def test_level_of_the_file_is_not_that_of_another_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("codec: {encoding: bszstd, level: 3}\n")
+    assert configuration_from(path, RecordOptions()).codec.level == 3
+    assert configuration_from(path, RecordOptions(given={("codec", "encoding"): "lz4"})).codec.level == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, False),
+        ({"file_name": "run.h5"}, True),
+        ({"file_name": "run.h5", "series_limit": 1}, False),
+        ({"file_name": "run.h5", "overwrite": True}, False),
+    ],
+)
+def test_constant_file_name_fits_one_series(fields: dict[str, Any], expected: bool) -> None:
+    assert Configuration.model_validate(fields).names_one_file is expected
+
+
+def test_rate_with_a_unit_is_refused_with_the_number() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_rate("50Hz", custom_detector(64, 64, "uint16"))
+    assert "(50)" in caught.value.remedy

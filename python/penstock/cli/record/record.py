@@ -199,6 +199,11 @@ def _run(given: dict[tuple[str, ...], Any], run: RunOptions) -> None:
             f"note: options replace these sources of {configuration}: {', '.join(left_out)}",
             markup=False,
         )
+    if settings.names_one_file:
+        warn(
+            f"warning: file_name {settings.file_name} has no placeholder: the second series is rejected"
+            " because the file exists; add {series_unique_id}, or use --series 1"
+        )
     _require_folder(settings.folder.absolute())
     storage = storage_facts(settings.folder.absolute())
     chosen = _layout(settings.layout)
