@@ -267,6 +267,7 @@ COMMANDS: dict[str, Later | LaterGroup] = {
     "bench": LaterGroup("Measure a storage or a network with one workload.", BENCH, _MEASURE),
     "campaign": Later(
         "penstock.cli.campaign.campaign:campaign_command",
+        required="--target [NAME=]PATH --output FILE",
         short_help="Measure many cases repeatedly, on one or more storages.",
         panel=_MEASURE,
         exit_codes=EXIT_CODES_OF_RUNS,

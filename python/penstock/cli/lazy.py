@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from penstock.cli.words import EXIT_CODES, examples
-from penstock.cli.wrong_values import in_our_words
+from penstock.cli.wrong_values import WrongOptions, in_our_words
 from penstock.model import panels
 
 _UNLIMITED = 1 << 16
@@ -52,8 +52,8 @@ class GroupedCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
-        except typer.BadParameter as error:
-            raise in_our_words(error) from error
+        except WrongOptions as error:
+            raise in_our_words(error, ctx) from error
 
 
 def _panel(parameter: Any) -> str:
@@ -67,7 +67,8 @@ class Later:
     """A command, where it is found: "module:function".
 
     `short_help` is its line in the list of commands: at most 65 characters, which 80 columns show. `panel`
-    is the section of that list.
+    is the section of that list. `required` are options that the usage line shows because the command requires
+    them, though the parser does not.
     """
 
     where: str
@@ -75,6 +76,7 @@ class Later:
     examples: Sequence[str] = ()
     exit_codes: str = EXIT_CODES
     panel: str = "Commands"
+    required: str = ""
 
     def load(self, name: str) -> Any:
         """Returns it as a command of typer."""
@@ -82,7 +84,10 @@ class Later:
         found = getattr(import_module(module), function)
         alone = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
         epilog = examples(*self.examples, exit_codes=self.exit_codes)
-        alone.command(name, short_help=self.short_help, epilog=epilog, cls=GroupedCommand)(found)
+        metavar = f"{self.required} [OPTIONS]".lstrip()
+        alone.command(
+            name, short_help=self.short_help, epilog=epilog, cls=GroupedCommand, options_metavar=metavar
+        )(found)
         return typer.main.get_command_from_info(
             alone.registered_commands[0], pretty_exceptions_short=True, rich_markup_mode=None
         )
@@ -135,6 +140,18 @@ def lazy_group(later: Mapping[str, Later | LaterGroup]) -> type[TyperGroup]:
         def __init__(self, **options: Any) -> None:
             super().__init__(**options)
             self.commands = _Commands(later)  # type: ignore[assignment]
+
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            try:
+                return super().parse_args(ctx, args)
+            except WrongOptions as error:
+                raise in_our_words(error, ctx) from error
+
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            try:
+                return super().resolve_command(ctx, args)
+            except WrongOptions as error:
+                raise in_our_words(error, ctx) from error
 
         def format_commands(self, _ctx: Any, formatter: Any) -> None:
             for panel in dict.fromkeys(each.panel for each in later.values()):

@@ -1,6 +1,8 @@
-"""Reports values of options that typer cannot read in the words of all other errors."""
+"""Reports errors of typer's parser in the words of all other errors, with a remedy."""
 
 import re
+from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Any
 
 import typer
@@ -35,11 +37,96 @@ class WrongValue(typer.BadParameter):
         show_error(UsageError(self.format_message(), remedy))
 
 
-def in_our_words(wrong: typer.BadParameter) -> typer.BadParameter:
-    """Returns the error with our wording if typer's is that of pydantic."""
+# Base class of the errors of typer's parser, which typer does not export.
+WrongOptions: Any = typer.BadParameter.__mro__[1]
+_NO_COMMAND = re.compile(r"No such command '(?P<name>[^']*)'.*", re.DOTALL)
+_NO_VALUE = re.compile(r"Option '(?P<name>[^']*)' requires (an argument|[0-9]+ arguments)\.?")
+_EXTRA = re.compile(r"Got unexpected extra argument(?:s|\(s\))? \((?P<given>.*)\)", re.DOTALL)
+
+
+class WrongUsage(WrongOptions):  # type: ignore[misc]
+    """An option, argument or command is missing or unknown."""
+
+    def __init__(self, message: str, remedy: str, ctx: Any) -> None:
+        super().__init__(message, ctx)
+        self._remedy = remedy
+
+    def format_message(self) -> str:
+        return harmless(str(self.message))
+
+    def show(self, file: Any = None) -> None:  # noqa: ARG002  (errors go to standard error)
+        from penstock.cli.common import show_error  # noqa: PLC0415  (it loads rich)
+        from penstock.model.errors import UsageError  # noqa: PLC0415
+
+        show_error(UsageError(self.format_message(), self._remedy))
+
+
+def in_our_words(wrong: Any, context: Any) -> Any:
+    """Returns the parser's error with our wording and a remedy; what is only a help text stays."""
     problems = getattr(wrong.__cause__, "errors", None)
     found = problems() if callable(problems) else []
-    return WrongValue(wrong, found[0]) if found else wrong
+    if found:
+        return WrongValue(wrong, found[0])
+    if type(wrong).__name__ == "NoArgsIsHelpError" or isinstance(wrong, WrongUsage | WrongValue):
+        return wrong
+    see = f"`{context.command_path} --help` lists all options"
+    message, remedy = _unknown_name(wrong, context) or _missing_part(wrong) or (_plain_message(wrong), "")
+    return WrongUsage(message, remedy or see, context)
+
+
+def _unknown_name(wrong: Any, context: Any) -> tuple[str, str] | None:
+    """Returns error and remedy for an option or a command that does not exist."""
+    if type(wrong).__name__ == "NoSuchOption":
+        near = get_close_matches(wrong.option_name, list(_options_of(context)), n=1)
+        return f"unknown option {wrong.option_name}", f"did you mean {near[0]}?" if near else ""
+    unknown = _NO_COMMAND.fullmatch(wrong.message)
+    if unknown is None:
+        return None
+    near = get_close_matches(unknown["name"], list(context.command.commands), n=1)
+    remedy = f"`{context.command_path} --help` lists the commands"
+    if near:
+        remedy = f"did you mean `{context.command_path} {near[0]}`?"
+    return f'unknown command "{unknown["name"]}"', remedy
+
+
+def _missing_part(wrong: Any) -> tuple[str, str] | None:
+    """Returns error and remedy for an option, argument or value that is missing or too many."""
+    if type(wrong).__name__ == "MissingParameter" and wrong.param is not None:
+        return f"{_name_of(wrong.param)} is missing", _how_to_give(wrong.param)
+    if (option := _NO_VALUE.fullmatch(wrong.message)) is not None:
+        return f"{option['name']} requires a value", ""
+    if (extra := _EXTRA.fullmatch(wrong.message)) is not None:
+        return f"unexpected argument: {extra['given']}", "leave it out, or put a value with spaces in quotes"
+    return None
+
+
+def _plain_message(wrong: Any) -> str:
+    parameter = getattr(wrong, "param", None)
+    name = f"{_name_of(parameter)}: " if parameter is not None else ""
+    return name + _lower(wrong.message)
+
+
+def _options_of(context: Any) -> Iterator[str]:
+    for parameter in context.command.get_params(context):
+        if parameter.param_type_name == "option":
+            yield from (*parameter.opts, *parameter.secondary_opts)
+
+
+def _how_to_give(parameter: Any) -> str:
+    """Returns what to add, with the first sentence of its help: "add --rate HZ: frame rate in Hz"."""
+    text = (getattr(parameter, "help", None) or "").strip()
+    sentence = re.split(r"[.;:] |\.$", text, maxsplit=1)[0]
+    meaning = f": {_lower(sentence)}" if sentence else ""
+    name = _name_of(parameter)
+    if parameter.param_type_name == "argument":
+        return f"give {name}{meaning}"
+    metavar = getattr(parameter, "metavar", None)
+    return f"add {name} {metavar or 'VALUE'}{meaning}"
+
+
+def _lower(text: str) -> str:
+    """Returns a sentence with a small first letter, unless it starts with an abbreviation."""
+    return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text
 
 
 def number_of(parameter: Any) -> str:

@@ -98,7 +98,7 @@ def test_a_command_of_ones_own_ends_with_all_that_it_started(run: RunCommand, tm
         ("clean", "is not a workload"),
         ("stream 'x", "No closing quotation"),
         ("stream --size much", '--size: "much" is not a size'),
-        ("stream --sizes 1GiB", "No such option"),
+        ("stream --sizes 1GiB", "unknown option --sizes"),
         ("stream --yes", "--yes is not allowed"),
         ("stream --background stream", "--background is not allowed"),
         ("frames --rate 1", "--frame-size"),

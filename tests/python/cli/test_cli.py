@@ -122,6 +122,13 @@ def test_version_and_bare_call() -> None:
     [
         (["record", "--pool", "huge", "--dry-run"], ["--pool", "huge", "what to do"]),
         (["record", "absent.yaml"], ["absent.yaml", "what to do"]),
+        (["bench", "frames", "."], ["error: --rate is missing", "add --rate HZ: frame rate in Hz"]),
+        (["bench", "frames"], ["error: TARGET is missing", "what to do"]),
+        (["bench", "stream", ".", "--treads", "2"], ["unknown option --treads", "did you mean --threads?"]),
+        (["bench", "stram"], ['unknown command "stram"', "`penstock bench stream`"]),
+        (["vrdict"], ['unknown command "vrdict"', "`penstock verdict`"]),
+        (["bench", "stream", ".", "--size"], ["--size requires a value", "what to do"]),
+        (["bench", "stream", ".", "extra"], ["unexpected argument: extra", "what to do"]),
         (["record", "--listen", "0.0.0.0:9900", "--dry-run"], ["token", "--token-file", "127.0.0.1"]),
         (["simulate", "no-such-detector"], ["no-such-detector", "penstock detectors"]),
         (["simulate", "custom"], ["--rows"]),

@@ -15,6 +15,7 @@ from penstock.cli.common import out, print_json, warn
 from penstock.cli.documents import written_whatever_happens
 from penstock.cli.option_table import ModelTable
 from penstock.cli.verbosity import info
+from penstock.cli.wrong_values import WrongOptions
 from penstock.model import panels
 from penstock.model.bench.campaigns import CaseRun
 from penstock.model.bench.runs import Run
@@ -50,10 +51,6 @@ Blocks = Annotated[
     ),
 ]
 BLOCKS = 6  # the fewest that have an interval with 95 % confidence
-
-# Base class of the errors of typer's parser, which typer does not export.
-_WrongOptions: type[Exception] = typer.BadParameter.__mro__[1]
-
 
 _REPEATABLE = ("frames", "stream", "metadata")
 # Options of a command that a background load does not have.
@@ -98,7 +95,7 @@ def _options(text: str, words: list[str], target: Path) -> Mapping[str, Any]:
 
     try:
         context = BENCH[words[0]].load(words[0]).make_context(words[0], [str(target), *words[1:]])
-    except _WrongOptions as error:
+    except WrongOptions as error:
         said = getattr(error, "format_message", error.__str__)()
         raise UsageError(
             f"--background '{text}': {said}",

@@ -161,10 +161,9 @@ def run_job(job: Job, how: How, second: Second | None, seed: int) -> None:
         finish(run, how.output, how.json)
 
 
-_WRITES = UsageError(
-    "not confirmed, nothing was written", "add --yes, or --dry-run to see what would be written"
-)
-REMOVES = UsageError("not confirmed, nothing was removed", "add --yes to remove the listed directories")
+_NO_TERMINAL = "cannot ask for confirmation, because standard input is not a terminal"
+_WRITES = UsageError("nothing was written", "add --yes, or --dry-run to see what would be written")
+REMOVES = UsageError("nothing was removed", "add --yes to remove the listed directories")
 
 
 def may_go_on(yes: bool, unanswerable: UsageError = _WRITES) -> None:
@@ -172,13 +171,13 @@ def may_go_on(yes: bool, unanswerable: UsageError = _WRITES) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise unanswerable
+        raise UsageError(f"{_NO_TERMINAL}; {unanswerable.message}", unanswerable.remedy)
     try:
         agreed = typer.confirm("Continue?", err=True)
     except typer.Abort:  # Ctrl-C, or the end of standard input
         agreed = False
     if not agreed:
-        raise PenstockError(unanswerable.message)
+        raise PenstockError(f"not confirmed; {unanswerable.message}")
 
 
 def warn_of_others(target: Path) -> None:
