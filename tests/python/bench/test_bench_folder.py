@@ -434,9 +434,16 @@ def test_room_is_asked_for_before_anything_is_written(
 ) -> None:
     real = os.statvfs(tmp_path)
     free = real.f_bavail * real.f_frsize
-    with pytest.raises(PenstockError, match="stay reserved"):
+    with pytest.raises(PenstockError, match="must stay free"):
         require_room(tmp_path, free, 1)
     require_room(tmp_path, 1 << 20, 1)
+
+    class Pseudo:
+        f_bavail, f_blocks, f_frsize, f_files, f_favail = 0, 0, 4096, 0, 0
+
+    monkeypatch.setattr("penstock.bench.data.folder.os.statvfs", lambda _: Pseudo)
+    with pytest.raises(UsageError, match="not on a storage"):
+        require_room(tmp_path, 1, 1)
 
     class Few:
         f_bavail, f_blocks, f_frsize, f_files, f_favail = real.f_bavail, 0, real.f_frsize, 5000, 2000

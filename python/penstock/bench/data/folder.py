@@ -24,9 +24,10 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.bench.data.trees import TreeSet, names_in, remove_file
+from penstock.files.storage import find_mount
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.problems import reason_of
-from penstock.model.units import human_bytes, human_size
+from penstock.model.units import human_bytes, human_percent, human_size
 from penstock.programs.signals import signals_later
 
 NAME = "penstock-bench-"
@@ -556,12 +557,19 @@ ROOM_ADVICE = RoomAdvice()
 def require_room(target: Path, needed_bytes: int, files: int, advice: RoomAdvice = ROOM_ADVICE) -> None:
     """Raises PenstockError unless `target` has room for the bytes and files, and a reserve stays free."""
     room = os.statvfs(target)
+    if not room.f_blocks and not room.f_bavail:
+        mount = find_mount(target)
+        kind = f"a {mount.kind} file system" if mount is not None else "a file system without blocks"
+        raise UsageError(
+            f"{target} is on {kind}, not on a storage", "name a directory on the storage to measure"
+        )
     free = room.f_bavail * room.f_frsize
     reserve = int(room.f_blocks * room.f_frsize * RESERVE_SHARE)
     if free - reserve < needed_bytes:
         raise PenstockError(
             f"{advice.what} writes {human_size(needed_bytes)}, but {target} has {human_bytes(free)} free, of"
-            f" which {human_bytes(reserve)} stay reserved",
+            f" which {human_bytes(reserve)} must stay free ({human_percent(RESERVE_SHARE)} of the file"
+            " system)",
             f"{advice.fewer_bytes}, or choose another target",
         )
     # File systems that make inodes as they need them say 0 of 0.

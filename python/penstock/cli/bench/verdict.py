@@ -223,7 +223,7 @@ def verdict_command(
 
 
 def _require_room(request: VerdictRequest, target: Path, second: Second | None) -> None:
-    """Raises PenstockError if a step that is always made lacks space; the remedy names its option."""
+    """Raises PenstockError with every step that is always made and lacks space; the remedy names options."""
     shorter = "reduce --seconds"
     what = {
         "the first run": (request.at_rate, shorter),
@@ -231,9 +231,18 @@ def _require_room(request: VerdictRequest, target: Path, second: Second | None) 
     }
     if request.soak is not None:
         what["the soak"] = (request.soak, "reduce --soak (0: no soak)")
+    missing: list[PenstockError] = []
     for name, (step, fewer_bytes) in what.items():
         advice = RoomAdvice(name, fewer_bytes)
-        require_room_for_both(target, step.bytes, step.files, second, advice)
+        try:
+            require_room_for_both(target, step.bytes, step.files, second, advice)
+        except UsageError:
+            raise
+        except PenstockError as error:
+            missing.append(error)
+    if missing:
+        remedies = dict.fromkeys(error.remedy for error in missing)
+        raise PenstockError("\n".join(error.message for error in missing), "; ".join(remedies))
 
 
 def _name_of(detector: Detector) -> str:
