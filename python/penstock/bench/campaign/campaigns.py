@@ -203,14 +203,23 @@ def require_targets(plan: CampaignPlan) -> None:
         require_room(path, max(job.bytes for job in jobs), max(job.files for job in jobs), _ROOM)
 
 
-def resumed(plan: CampaignPlan, document: Campaign) -> CampaignPlan:
-    """`document` with the blocks of `plan`. A UsageError names in what it is another campaign."""
+def resumed(plan: CampaignPlan, document: Campaign, name: str = "the document") -> CampaignPlan:
+    """Returns the campaign of `document`, a file of that name, with the blocks of `plan`.
+
+    Raises UsageError with the difference if it is another campaign.
+    """
     wanted = plan.campaign
-    for field in ("name", "workload", "seed", "scale", "profile", "parameters", "targets", "cases"):
+    if wanted.targets != document.targets:
+        there, here = (", ".join(map(_target_text, each.targets)) for each in (document, wanted))
+        raise UsageError(
+            f"--target: {name} was measured on {there}, not on {here}",
+            "repeat the original --target, or name a new --output",
+        )
+    for field in ("name", "workload", "seed", "scale", "profile", "parameters", "cases"):
         mine, theirs = getattr(wanted, field), getattr(document, field)
         if mine != theirs:
             raise UsageError(
-                f"the document belongs to another campaign: its {field} {_difference(theirs, mine)}",
+                f"{name} belongs to another campaign: its {field} {_difference(theirs, mine)}",
                 "resume with the same description, targets, --scale and --seed, or name a new --output",
             )
     started = max((block for block, _ in document.done), default=-1) + 1
@@ -220,6 +229,13 @@ def resumed(plan: CampaignPlan, document: Campaign) -> CampaignPlan:
             f"--blocks {started}, or more",
         )
     return plan.with_runs_of(wanted.model_copy(update={"runs": document.runs, "failures": document.failures}))
+
+
+def _target_text(target: Target) -> str:
+    """Returns the target as --target names it."""
+    servers = f",servers={target.servers}" if target.servers is not None else ""
+    local = f",local={target.local}" if target.local else ""
+    return f"{target.system or target.name}={target.path}{servers}{local}"
 
 
 def _difference(theirs: object, mine: object) -> str:

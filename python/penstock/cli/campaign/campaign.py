@@ -132,7 +132,7 @@ def campaign_command(
         raise UsageError("--output is missing", "name a new file, which is written after each run")
     if resume:
         with GrowingDocument.open(output) as document:
-            plan = resumed(plan, _campaign(document.read(), output))
+            plan = resumed(plan, _campaign(document.read(), output), str(output))
             _agree(plan, yes)
             _run(plan, document, output, json)
         return
@@ -146,7 +146,7 @@ def _dry_run(plan: CampaignPlan, output: Path | None, resume: bool, json: bool) 
     if resume:
         if output is None:
             raise UsageError("--resume requires --output", "name the document of the interrupted campaign")
-        plan = resumed(plan, _campaign(read_bytes(output), output))
+        plan = resumed(plan, _campaign(read_bytes(output), output), str(output))
     info().print(campaign_plan_view(plan))
     require_targets(plan)
     if json:
