@@ -51,6 +51,8 @@ def _row(listed: Listed) -> tuple[str, str, str, str]:
 
 
 def _values(entry: Entry) -> str:
+    if "invalid" in (entry.validity, entry.answer):
+        return ""  # they are not metrics of the storage
     shown = list(entry.values.items())[:_VALUES_SHOWN]
     return harmless(", ".join(_value_text(name, value) for name, value in shown))
 
@@ -66,7 +68,8 @@ def _what(entry: Entry) -> str:
 
 
 def _value_text(name: str, value: EntryValue) -> str:
-    return f"{name} {value_text(value.value, value.unit)}"
+    least = "at least " if value.at_least else ""
+    return f"{name} {least}{value_text(value.value, value.unit)}"
 
 
 def entry_sheet(listed: Listed) -> Table:

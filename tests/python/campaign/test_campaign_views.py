@@ -76,9 +76,9 @@ def test_lines_are_in_every_form_of_a_report() -> None:
     assert "waits" not in picture.svg, "a plot has one unit"
     assert "| 10 MB/s | 420 MB/s |" in markdown_of([page_of(campaign, "x.json")])
     lines = list(csv.DictReader(io.StringIO(csv_of({"x.json": campaign}))))
-    asked = [line for line in lines if line["value"] == "needed"]
+    asked = [line for line in lines if line["metric"] == "needed"]
     assert len(asked) == len(campaign.runs)
-    assert {(line["number"], line["unit"], line["better"]) for line in asked} == {("10000000.0", "B/s", "")}
+    assert {(line["value"], line["unit"], line["better"]) for line in asked} == {("10000000.0", "B/s", "")}
     plain = csv_of({"x.json": campaign.model_copy(update={"views": []})})
     assert "needed" not in plain, "only where a view shows it"
     told = Console(width=200, record=True, file=io.StringIO())

@@ -10,7 +10,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
-from bench_documents import step_of, verdict_of
+from bench_documents import searched, step_of, verdict_of
 from campaign_documents import made_up_campaign, made_up_run
 from conftest import Run as RunCommand
 from hypothesis import given, settings
@@ -22,10 +22,11 @@ from penstock.cli import application
 from penstock.cli.documents import Entering
 from penstock.files import catalogue as module
 from penstock.files.catalogue import Catalogue, Filter, Outcome, default_path
-from penstock.model.bench.entries import Entry
+from penstock.model.bench.entries import Entry, Listed
 from penstock.model.bench.runs import Check, Run, Step
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.text import one_short_line
+from penstock.report.entries import entries_lines
 
 
 def written(folder: Path, name: str = "run.json", run: Run | None = None) -> Path:
@@ -323,6 +324,22 @@ def test_a_verdict_is_as_sound_as_what_it_rests_on(tmp_path: Path) -> None:
     assert entered(step_of("rate", document, bad)).validity == "invalid"
     assert entered(rate).complete
     assert not entered(rate, problem="it was interrupted").complete
+
+
+def test_lower_bound_is_marked_and_invalid_metrics_are_left_out(tmp_path: Path) -> None:
+    document, path = made_up_run().document, tmp_path / "verdict.json"
+    rate, full = step_of("rate", document), step_of("full speed", document)
+    open_end = verdict_of(rate, full, search=searched(held_hz=20.0, not_held_hz=None, ended="top"))
+    path.write_text(open_end.model_dump_json())
+    entry = read_entry(path)
+    assert entry.values["measured"].at_least
+
+    def shown(entry: Entry) -> str:
+        listed = Listed(id=1, entered="", state="there", entry=entry)
+        return entries_lines([listed])[0].plain
+
+    assert "measured at least " in shown(entry)
+    assert "measured" not in shown(entry.model_copy(update={"validity": "invalid"}))
 
 
 def test_what_to_do_about_a_catalogue_depends_on_what_is_wrong(

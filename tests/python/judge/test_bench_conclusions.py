@@ -80,7 +80,7 @@ def test_figures_that_are_too_short_are_marked_or_left_out(tmp_path: Path) -> No
     path.write_text(run.model_dump_json())
     assert entry_of(run, path, path.read_bytes()).values == {}
     lines = list(csv.DictReader(StringIO(csv_of({"run.json": run}))))
-    assert [line["value"] for line in lines] == ["file create", "file stat"]
+    assert [line["metric"] for line in lines] == ["file create", "file stat"]
     assert {line["outcome"] for line in lines} == {"too short"}
 
 
@@ -107,9 +107,9 @@ def test_a_figure_that_is_too_short_beside_others_has_a_line_and_no_number() -> 
     document = document_of(("file_create", 0, True, 11, 12), ("file_stat", 0, True, 0.01, 0.01))
     update = {"workload": "metadata", "frames": None, "metadata": metadata_figures(document)}
     run = run_of(frames_document(), []).model_copy(update=update | {"document": document})
-    lines = {line["value"]: line for line in csv.DictReader(StringIO(csv_of({"run.json": run})))}
-    assert lines["file create"]["number"]
-    assert (lines["file stat"]["number"], lines["file stat"]["outcome"]) == ("", "too short")
+    lines = {line["metric"]: line for line in csv.DictReader(StringIO(csv_of({"run.json": run})))}
+    assert lines["file create"]["value"]
+    assert (lines["file stat"]["value"], lines["file stat"]["outcome"]) == ("", "too short")
     facts = figures_block(run).rows
     assert facts["File stat"].startswith("too short")
     assert "too short" not in facts["File creation"]

@@ -222,9 +222,9 @@ def test_csv_has_a_line_for_each_run_and_value() -> None:
     assert isinstance(DOCUMENTS["run"], Run)
     runs = [DOCUMENTS["run"], *(s.run for s in verdict.steps), *(each.run for each in campaign.runs)]
     expected = [value.value for run in runs for value in values_of(run).values()]
-    assert [float(line["number"]) for line in lines] == expected
+    assert [float(line["value"]) for line in lines] == expected
     assert {line["kind"] for line in lines} == {"run", "verdict", "campaign"}
-    assert [line["outcome"] for line in lines if line["part"] == "soak"] == ["held"] * 6
+    assert [line["outcome"] for line in lines if line["part"] == "soak"] == ["sustained"] * 6
 
 
 def test_csv_has_a_line_for_each_run_that_failed() -> None:
@@ -238,7 +238,7 @@ def test_csv_has_a_line_for_each_run_that_failed() -> None:
         if line["outcome"]
     )
     assert line["outcome"] == "failed: the disk went away"
-    assert (line["part"], line["block"], line["number"]) == (case.name, "7", "")
+    assert (line["part"], line["block"], line["value"]) == (case.name, "7", "")
 
 
 def test_a_run_of_streams_has_a_page() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
+from penstock.bench.judge.verdict import is_at_least
 from penstock.bench.statistics.values import Value, too_short_of, values_of
 from penstock.files.documents import Document, parse_document, read_bytes
 from penstock.model.bench.campaigns import Campaign, Parameter
@@ -63,7 +64,7 @@ def entry_of(document: Document, path: Path, text: bytes) -> Entry:
         runs=len(runs),
         failures=len(document.failures) if isinstance(document, Campaign) else 0,
         complete=_is_complete(document),
-        values=_finite(_values_of(document, runs)),
+        values=_values_with_bounds(document, runs),
     )
 
 
@@ -137,6 +138,13 @@ def _long_enough(run: Run) -> dict[str, Value]:
     """Nothing in the catalogue would say of a figure that it is not to be used."""
     short = too_short_of(run)
     return {name: value for name, value in values_of(run).items() if name not in short}
+
+
+def _values_with_bounds(document: Document, runs: Sequence[Run]) -> dict[str, EntryValue]:
+    values = _finite(_values_of(document, runs))
+    if isinstance(document, Verdict) and "measured" in values and is_at_least(document):
+        values["measured"] = values["measured"].model_copy(update={"at_least": True})
+    return values
 
 
 def _finite(values: dict[str, Value]) -> dict[str, EntryValue]:

@@ -33,6 +33,7 @@ class EntryTarget(_Part):
 class EntryValue(_Part):
     value: float
     unit: str
+    at_least: bool = Field(False, description="a lower bound: the storage's limit was not found")
 
 
 class Entry(_Part):

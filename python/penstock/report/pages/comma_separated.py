@@ -1,4 +1,4 @@
-"""Values of documents as CSV: one line for each run and value, and one for each run that failed."""
+"""Metrics of documents as CSV: one line for each run and metric, and one for each run that failed."""
 
 import csv
 import io
@@ -10,6 +10,7 @@ from penstock.model.bench.campaigns import Campaign
 from penstock.model.bench.runs import Run, Verdict
 from penstock.report.metadata import TOO_SHORT
 from penstock.report.printable import printable
+from penstock.report.verdicts import outcome_text
 
 COLUMNS = (
     "document",
@@ -21,8 +22,8 @@ COLUMNS = (
     "outcome",
     "validity",
     "incomplete",
+    "metric",
     "value",
-    "number",
     "unit",
     "better",
     "started",
@@ -61,7 +62,14 @@ def _lines(document: Document) -> Iterator[_Line]:
             yield from _run_lines(["run", document.workload, "", "", _rate_of(document), ""], document)
         case Verdict():
             for step in document.steps:
-                place: _Line = ["verdict", document.detector, step.kind, "", step.rate_hz, step.outcome]
+                place: _Line = [
+                    "verdict",
+                    document.detector,
+                    step.kind,
+                    "",
+                    step.rate_hz,
+                    outcome_text(step.outcome),
+                ]
                 yield from _run_lines(place, step.run, document.problem is not None)
         case Campaign():
             shown = {name for view in document.views for name in view.shown_values}
