@@ -135,7 +135,8 @@ def check_under_way(
     return Check(
         name="background load active",
         outcome=outcome,
-        expected=f"at least {100 * UNDER_WAY_SHARE:.0f} % of the time",
+        expected=f"at least {100 * UNDER_WAY_SHARE:.0f} % of the time (below"
+        f" {100 * UNDER_WAY_SHARE_MIN:.0f} %: invalid)",
         actual=actual,
         bias="better",
         advice=""
