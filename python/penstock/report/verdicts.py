@@ -107,6 +107,8 @@ def outcome_text(outcome: StepOutcome) -> str:
 
 def step_line(step: Step) -> str:
     """ "search at 81.3 Hz: not sustained: 3 of 813 frames were lost"."""
+    if step.kind == "probe" and step.shortcomings:
+        return f"{STEP_NAMES['full speed']}: {'; '.join(step.shortcomings)}"
     rate = f" at {human_hz(step.rate_hz)}" if step.kind == "search" else ""
     figures = step.run.frames
     throughput = human_rate(figures.carried_bytes_per_s) if figures is not None else "no metrics"

@@ -279,8 +279,12 @@ def ignore(_step: Step, _verdict: Verdict) -> None:
 def test_the_search_finds_the_capacity_of_storage_that_has_one(tmp_path: Path) -> None:
     """Four writers of 40 ms a frame hold 100 frames a second. A machine that is too busy says so."""
     place = NullPlace(tmp_path, 0.04)
-    verdict = measure(request_of(30.0), place, ignore)
+    reported: list[Step] = []
+    verdict = measure(request_of(30.0), place, lambda step, _: reported.append(step))
     assert place.ran[:2] == ["rate-1-", "full-speed-2-"]
+    assert [step.kind for step in reported] == [step.kind for step in verdict.steps]
+    for probe in (step for step in verdict.steps if step.kind == "probe"):
+        assert "is too short; repeating with" in probe.shortcomings[0]
     assert place.cleared == len(verdict.steps) == len(place.ran)
     if verdict.answer == "invalid" or verdict.search is None:
         assert any(step.outcome == "invalid" for step in verdict.steps)

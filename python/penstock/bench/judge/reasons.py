@@ -101,9 +101,10 @@ def answer_of(measured: Measured, margin: float | None, lost: int) -> tuple[Answ
         return answer, [*found, *([SOAK_LEFT_OUT] if measured.soak_left_out else [])]
     found = [Reason(f"{_name(step)}: none of {frame_counts([step])[0]} frames was lost") for step in at_rate]
     why_not = list(dict.fromkeys(_yes_doubts(measured, margin)))
-    return ("cannot tell", [*found, *why_not]) if why_not else ("yes", found)
+    return ("cannot tell", [*found, NOT_YES, *why_not]) if why_not else ("yes", found)
 
 
+NOT_YES = Reason("the answer is not yes because of the following:")
 SOAK_LEFT_OUT = Reason("no soak was run: frames had already been lost at the detector's rate")
 
 

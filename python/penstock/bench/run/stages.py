@@ -20,6 +20,7 @@ from penstock.bench.run.interference import run_beside
 from penstock.bench.run.run import CEILING_S, FRAMES_MAX, RATE_MAX_HZ, FramesRequest, Telling, run_frames
 from penstock.model.bench.runs import Run, Search, Step, StepKind, StepOutcome, Verdict
 from penstock.model.errors import PenstockError
+from penstock.model.units import human_seconds
 from penstock.programs.beside import Repeated
 
 # The first look at how fast it goes: of the frames of the run at the detector's rate.
@@ -182,13 +183,15 @@ class _Course:
             )
         )
 
-    def take(self, kind: StepKind, asked: FramesRequest) -> Step:
+    def take(self, kind: StepKind, asked: FramesRequest, later: bool = False) -> Step:
+        """Makes a step and reports it; with `later` the caller reports it, unless it ends the measurement."""
         prefix = f"{kind.replace(' ', '-')}-{len(self.steps) + 1}-"
         run = self.place.run(asked, prefix)
         outcome, shortcomings = outcome_of(run, self.request.late_limit_s)
         step = Step(kind=kind, rate_hz=asked.rate_hz, outcome=outcome, shortcomings=shortcomings, run=run)
         self.steps.append(step)
-        self.on_step(step, self.verdict(GOES_ON))
+        if not later or run.document.interrupted or run.document.problem is not None:
+            self.on_step(step, self.verdict(GOES_ON))
         if run.document.interrupted:
             raise _EndedError(INTERRUPTED)
         if run.document.problem is not None:
@@ -217,16 +220,23 @@ class _Course:
     def take_full_speed(self) -> Step:
         """A preliminary run gives the number of frames of a run that is long enough, if there is room."""
         request = self.request
-        looked = self.take("full speed", request.full_speed)
+        looked = self.take("full speed", request.full_speed, later=True)
         seconds, rate_hz = _seconds_of(looked), _rate_of(looked)
         if rate_hz is None or seconds >= FULL_SPEED_S:
-            return looked
+            return self.reported(looked)
         room = self.place.fits_hz(request) * request.step_s
         frames = math.floor(min(_FULL_SPEED_SPARE * FULL_SPEED_S * rate_hz, room, FRAMES_MAX))
         if frames <= request.full_speed.frames:
-            return looked
-        self.steps[-1] = looked.model_copy(update={"kind": "probe"})
+            return self.reported(looked)
+        short = f"{human_seconds(seconds)} is too short; repeating with {frames} frames"
+        self.reported(looked.model_copy(update={"kind": "probe", "shortcomings": [short]}))
         return self.take("full speed", request.at_rate.as_fast_as_it_goes(frames))
+
+    def reported(self, step: Step) -> Step:
+        """Replaces the last step, and reports it."""
+        self.steps[-1] = step
+        self.on_step(step, self.verdict(GOES_ON))
+        return step
 
     def take_search(self, at_rate: Step, full: Step) -> None:
         request = self.request
