@@ -38,8 +38,18 @@ def parse_address(address: str) -> Address:
     """`host:port`, `[::1]:port`, with or without `tcp://`."""
     host, colon, port = address.removeprefix("tcp://").rpartition(":")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ClientError(f"the address {address!r} is not host:port")
+        raise ClientError(f"the address {address!r} is not host:port; write for example 'localhost:9900'")
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _why_not_connected(problem: OSError) -> str:
+    if isinstance(problem, ConnectionRefusedError):
+        return "connection refused: check the port, or start a recorder with `penstock record`"
+    if isinstance(problem, socket.gaierror):
+        return "the host name is unknown: check the address"
+    if isinstance(problem, TimeoutError):
+        return "the host does not answer: check the address and the firewall"
+    return str(problem)
 
 
 class Connection:
@@ -61,7 +71,7 @@ class Connection:
         try:
             self._socket = socket.create_connection(address, timeout=timeout_s)
         except OSError as problem:
-            raise LostError(str(problem)) from problem
+            raise LostError(_why_not_connected(problem)) from problem
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)

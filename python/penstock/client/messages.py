@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import warnings
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 import cbor2
@@ -30,6 +32,18 @@ OWN_FIELDS = {
     "arm_date": "no argument",
     "user_data": "user_data and element",
 }
+
+
+# Other fields of start that the recorder understands (docs/reference/stream-v2.md).
+_KNOWN_FIELDS = (
+    "beam_center_x", "beam_center_y", "count_time", "frame_time", "countrate_correction_enabled",
+    "countrate_correction_lookup_table", "detector_description", "detector_serial_number",
+    "detector_translation", "flatfield", "flatfield_enabled", "goniometer", "incident_energy",
+    "incident_wavelength", "pixel_mask", "pixel_mask_enabled", "pixel_size_x", "pixel_size_y",
+    "saturation_value", "sensor_material", "sensor_thickness", "threshold_energy",
+    "virtual_pixel_interpolation_enabled",
+)  # fmt: skip
+_SIMILAR = 0.85
 
 
 def _plain(encoder: cbor2.CBOREncoder, value: object) -> None:
@@ -99,6 +113,12 @@ def start(
     for field in metadata:
         if field in OWN_FIELDS:
             raise FrameError(f"metadata sets {field}, which is for {OWN_FIELDS[field]} of the series")
+        near = [] if field in _KNOWN_FIELDS else get_close_matches(field.lower(), _KNOWN_FIELDS, 1, _SIMILAR)
+        if near:
+            warnings.warn(
+                f'metadata: "{field}" is not a field of the start message; did you mean "{near[0]}"?',
+                stacklevel=4,
+            )
     sizes = dict(zip(("image_size_x", "image_size_y", "image_size_z"), reversed(spec.shape), strict=False))
     fields = {
         "type": "start",

@@ -61,9 +61,12 @@ class FrameSpec:
 
 
 def spec_of(dtype: npt.DTypeLike, shape: tuple[int, ...]) -> FrameSpec:
-    kind = np.dtype(dtype)
+    try:
+        kind = np.dtype(dtype)
+    except (TypeError, ValueError) as problem:
+        raise FrameError(f"dtype: {dtype!r} is not supported; use {', '.join(TYPED_ARRAY)}") from problem
     if kind.name not in TYPED_ARRAY:
-        raise FrameError(f"dtype is {kind}; one of {', '.join(TYPED_ARRAY)} is possible")
+        raise FrameError(f"dtype: {kind} is not supported; use {', '.join(TYPED_ARRAY)}")
     if len(shape) not in (2, 3) or any(int(size) < 1 for size in shape):
         raise FrameError(f"shape is {shape}; (rows, columns) or (planes, rows, columns) is expected")
     return FrameSpec(kind.newbyteorder("<"), tuple(int(size) for size in shape))

@@ -408,7 +408,8 @@ def test_what_is_wrong_is_reported_before_anything_is_sent(
             series.send({"a": image + 2}, number=5)
         assert series.sent == 1
     cases: list[tuple[dict[str, Any], str]] = [
-        ({"dtype": "complex64"}, "dtype is complex64"),
+        ({"dtype": "complex64"}, "dtype: complex64 is not supported"),
+        ({"dtype": "uint17"}, "dtype: 'uint17' is not supported"),
         ({"shape": (40,)}, "shape is"),
         ({"channels": []}, "at least one"),
         ({"channels": ["a", "a"]}, "each once"),
@@ -427,3 +428,13 @@ def test_what_is_wrong_is_reported_before_anything_is_sent(
         small("nowhere")
     with pytest.raises(FrameError, match="encoding 'zip'"):
         Compressed(b"x", "zip")
+
+
+def test_misspelled_field_of_the_start_message_is_warned_about() -> None:
+    with pytest.warns(UserWarning, match='did you mean "pixel_size_x"'), pytest.raises(ConnectionLostError):
+        small("127.0.0.1:1", metadata={"pixelsize_x": 7.5e-5}, connect_timeout=0.1)
+
+
+def test_refused_connection_has_a_remedy() -> None:
+    with pytest.raises(ConnectionLostError, match="start a recorder with `penstock record`"):
+        small("127.0.0.1:1", connect_timeout=0.1)
