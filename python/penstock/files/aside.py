@@ -53,6 +53,10 @@ def require_file(path: Path) -> None:
         raise UsageError(f"{path} does not exist", "check the path")
     if path.is_dir():
         raise UsageError(f"{path} is a folder", "name one file")
+    if path.is_file() and not os.access(path, os.R_OK):
+        raise UsageError(
+            f"you have no permission to read {path}", "change its permissions, or run as another user"
+        )
     if not path.is_file():  # of a pipe HDF5 would wait for somebody who writes
         raise UsageError(f"{path} is not a regular file", "name one")
 

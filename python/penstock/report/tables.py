@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # it loads HDF5
 _COLUMNS_SHOWN = 10
 _PLACES_SHOWN = 3
 _RANGES_SHOWN = 10
+_MODULE_FIELDS = {"rows", "columns", "module_rows", "module_columns", "gap_rows", "gap_columns"}
 _LEVEL_STYLE = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
@@ -70,19 +71,31 @@ def detector_sheet(detector: Detector) -> Table:
         "description": detector.description,
         "pixels": f"{shape} ({human_number(detector.megapixels)} megapixels), {detector.type}",
         "frame": f"{human_bytes(detector.frame_bytes)} ({detector.frame_bytes} bytes)",
-        "rate": f"{human_hz(detector.rate_hz, 6)}, {human_rate(detector.bytes_per_s)}"
+        "maximum rate": f"{human_hz(detector.rate_hz, 6)}, {human_rate(detector.bytes_per_s)}"
         if detector.rate_hz
         else "not known",
         "pixel size": f"{y:g} x {x:g} µm",
         "sensor": f"{detector.sensor_material}, {detector.sensor_thickness_m * 1e6:g} µm",
-        "gaps": f"{len(detector.gaps)} rectangles" if detector.gaps else "none",
+        "gaps": counted(len(detector.gaps), "rectangle") if detector.gaps else "none",
     }
     if detector.gap_value is not None:
         rows["gap value"] = str(detector.gap_value)
     if detector.saturation_value is not None:
         rows["saturation"] = str(detector.saturation_value)
-    rows |= {name.replace("_", " "): _plain(value) for name, value in (detector.model_extra or {}).items()}
+    for name, value in (detector.model_extra or {}).items():
+        if name == "modules" and isinstance(value, dict) and value.keys() >= _MODULE_FIELDS:
+            rows["modules"] = _modules(value)
+        elif name.endswith("_hz") and isinstance(value, int | float):
+            rows[name.removesuffix("_hz").replace("_", " ")] = human_hz(value, 6)
+        else:
+            rows[name.replace("_", " ")] = _plain(value)
     return fact_table(rows)
+
+
+def _modules(grid: dict[str, Any]) -> str:
+    """Returns "2 x 1 modules of 512 x 1028 pixels, gaps 38 rows and 12 columns"."""
+    text = "{rows} x {columns} modules of {module_rows} x {module_columns} pixels".format(**grid)
+    return text + ", gaps {gap_rows} rows and {gap_columns} columns".format(**grid)
 
 
 def filter_table(filters: Iterable[FoundFilter]) -> Table:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from penstock.model.catalogue import (
     COUNTING_TYPES,
@@ -15,6 +16,7 @@ from penstock.model.catalogue import (
 )
 from penstock.model.errors import UsageError
 from penstock.programs.locate import detectors_folder
+from penstock.report.tables import detector_sheet
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +95,15 @@ def test_a_replay_keeps_gaps_only_where_the_shape_is_the_same() -> None:
 
 def test_frames_for() -> None:
     assert [frames_for(10, 25), frames_for(0.01, 25), frames_for(0.5, 3)] == [250, 1, 2]
+
+
+def test_modules_and_rates_are_shown_with_units() -> None:
+    detector = find_detector(read_catalogue(detectors_folder()), "eiger2-1m")
+    console = Console(width=200)
+    with console.capture() as shown:
+        console.print(detector_sheet(detector))
+    words = " ".join(shown.get().split())
+    assert "2 x 1 modules of 512 x 1028 pixels, gaps 38 rows and 12 columns" in words
+    assert "gaps 1 rectangle gap" in words
+    assert "maximum rate 2000 Hz" in words
+    assert "typical rate 500 Hz" in words

@@ -602,3 +602,12 @@ def test_the_check_knows_exports_and_misses_their_frames(
     said = "the target of a link cannot be checked" if single else "linked frames are not there"
     assert (broken.exit_code, said in told) == (1, True), told
     assert f"{done.parts[0].dataset} of {frames.name}" in told
+
+
+def test_read_only_folder_is_a_matter_of_permission(
+    series: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_export(series("one"), "xds")
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(UsageError, match="no permission to write into"):
+        write_export(plan, False, lambda done, of: None)

@@ -21,7 +21,7 @@ from penstock.report.tables import conclusion, findings_text, missing_line, repo
 @inspects
 @shows_progress
 def check_command(
-    file: Annotated[Path, typer.Argument(help="File to check.")],
+    file: Annotated[Path, typer.Argument(readable=False, help="File to check.")],
     against: Annotated[
         str | None,
         typer.Option(

@@ -16,7 +16,7 @@ from penstock.model.text import harmless
 @inspects
 @shows_progress
 def export_command(
-    file: Annotated[Path, typer.Argument(help="Recorded file.")],
+    file: Annotated[Path, typer.Argument(readable=False, help="Recorded file.")],
     reader: Annotated[
         Reader,
         typer.Option(

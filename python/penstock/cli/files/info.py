@@ -14,7 +14,7 @@ from penstock.report.tables import info_page
 
 @inspects
 def info_command(
-    file: Annotated[Path, typer.Argument(help="HDF5 file; it may still be recorded.")],
+    file: Annotated[Path, typer.Argument(readable=False, help="HDF5 file; it may still be recorded.")],
     json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=panels.OUTPUT)] = False,
 ) -> None:
     """Show the frames, codec, frame accounting, times and tree of a file, without reading pixels."""

@@ -19,7 +19,7 @@ from penstock.report.tables import findings_text, recovery_lines
 @inspects
 @shows_progress
 def recover_command(
-    file: Annotated[Path, typer.Argument(help="File of a recorder that was killed.")],
+    file: Annotated[Path, typer.Argument(readable=False, help="File of a recorder that was killed.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and exit.")] = False,
     rebuild: Annotated[
         bool,

@@ -161,7 +161,10 @@ class _Options:
 
 
 def _run(simulation: Simulation, options: _Options) -> None:
-    """Simulate a detector at its frame rate, or replay recorded images as one."""
+    """Simulate a detector at its frame rate, or replay recorded images as one.
+
+    It sends one channel. For several channels, such as energy thresholds, use the Python client.
+    """
     detector, replay, json = options.detector, options.replay, options.json
     of_images = bool(replay) and detector == CUSTOM and options.sizes == (None, None, None)
     chosen = replayed_custom() if of_images else choose_detector("simulate", detector, *options.sizes)

@@ -39,6 +39,12 @@ def write_export(export: Export, overwrite: bool, progress: Progress) -> None:
     if export.copies:
         # Roughly: frames that are encoded again may need more.
         require_space(Path(export.master).parent, export.recorded_bytes, "the export")
+    for folder in {path.absolute().parent for path in export.writes}:
+        if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
+            raise UsageError(
+                f"you have no permission to write into {folder}",
+                "name a file in another folder with --output",
+            )
     new = {path: path.with_name(f".{path.name}.{os.getpid()}.new") for path in export.writes}
     try:
         run_aside(Path(export.source), lambda: _write_new(export, new), progress)
