@@ -284,6 +284,8 @@ class Session:
     def _handle_error(self, reply: Reply) -> None:
         why, name = reply.why, self._opening.name
         if reply.sequence == self._start_sequence:
+            # Its text starts with the name, too.
+            why = why.removeprefix(f'series "{name}": ')
             raise RefusedError(f"{self.where}: the recorder rejects the series {name!r}: {why}")
         if reply.sequence == self._end_sequence:
             raise SeriesProblemError(f"{self.where}: the recorder cannot end the series {name!r}: {why}")

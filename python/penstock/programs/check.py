@@ -24,6 +24,9 @@ from penstock.model.plans import CheckPlan
 from penstock.programs.follow import follow
 from penstock.programs.process import LogLine, Program, forwarding_signals
 
+_REMEDY_MISSING = (
+    "leave them out of the analysis: they read as the fill value, and /entry/penstock/frame_state is not 1"
+)
 _WITH_REPORT = (ExitCode.FINE, ExitCode.FAILED, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
 
 
@@ -97,14 +100,20 @@ def _judged(report: CheckReport, plan: CheckPlan) -> CheckReport:
     description of a simulation because its end is missing. An unfinished file has fewer frames than
     announced.
     """
-    findings = [
-        _not_compared(each, plan) if each.what == NOTHING_TO_COMPARE else each for each in report.findings
-    ]
+    findings = [_in_words_of_users(each, plan) for each in report.findings]
     is_truncated = any(each.what == TRUNCATED for each in findings)
     implied = {NO_CHECKSUMS, FRAMES_MISSING, NOT_COMPARED} if is_truncated else set()
     implied |= {FEWER_THAN_ANNOUNCED} if report.unfinished else set()
     findings = [each for each in findings if each.what not in implied]
     return report.model_copy(update={"findings": findings, "ok": report.complete and is_clean(findings)})
+
+
+def _in_words_of_users(finding: Finding, plan: CheckPlan) -> Finding:
+    if finding.what == NOTHING_TO_COMPARE:
+        return _not_compared(finding, plan)
+    if finding.what == FRAMES_MISSING:
+        return finding.model_copy(update={"remedy": _REMEDY_MISSING})
+    return finding
 
 
 def _not_compared(finding: Finding, plan: CheckPlan) -> Finding:

@@ -4,7 +4,7 @@ import re
 
 _REJECTED = re.compile(
     r"(?:tcp://\S+: )?reply of (?P<address>tcp://\S+): the receiver rejects the (?P<what>connection|series):"
-    r" [a-z_]+: (?P<why>.*)",
+    r" [a-z_]+: (?:series (?P<name>\"[^\"]*\"): )?(?P<why>.*)",
     re.DOTALL,
 )
 _IN_USE = re.compile(r"listen on \S+:(?P<port>[0-9]+): another program listens there.*")
@@ -23,7 +23,8 @@ def explained(failure: str) -> tuple[str, str]:
         before = failure[: found.start()]
         if (token := _TOKENS.get(found["why"])) is not None:
             return f"{before}{found['address']}: {token[0]}", token[1]
-        return f"{before}{found['address']}: the recorder rejects the {found['what']}: {found['why']}", ""
+        what = f"{found['what']} {found['name']}" if found["name"] else found["what"]
+        return f"{before}{found['address']}: the recorder rejects the {what}: {found['why']}", ""
     if (found := _IN_USE.search(failure)) is not None:
         return (
             f"{failure[: found.start()]}port {found['port']} is in use, perhaps by another `penstock record`",

@@ -8,6 +8,7 @@ from penstock.model.events import Event, RecoverReport
 from penstock.model.plans import RecoverPlan
 from penstock.programs.process import LogLine, Program, forwarding_signals
 
+_FOREIGN = ("no copy of the description", "no segments of frames")
 _REMEDY_FOREIGN = (
     "name a file that `penstock record` wrote; if it is one, restore its start from a copy of any age"
 )
@@ -33,7 +34,7 @@ def recover(
             else:
                 on_event(event)
         code = program.wait()
-        if program.failure is not None and "no copy of the description" in program.failure:
+        if program.failure is not None and any(each in program.failure for each in _FOREIGN):
             raise PenstockError(program.failure, _REMEDY_FOREIGN)
         program.require_success(code)
     if report is None:

@@ -20,8 +20,8 @@ _REPLY = "reply of tcp://h:1: the receiver rejects the"
             "--token-file",
         ),
         (
-            f"frame 3: {_REPLY} series: already_exists: a.h5 exists already",
-            "frame 3: tcp://h:1: the recorder rejects the series: a.h5 exists already",
+            f'frame 3: {_REPLY} series: already_exists: series "s": a.h5 exists already',
+            'frame 3: tcp://h:1: the recorder rejects the series "s": a.h5 exists already',
             "",
         ),
         (

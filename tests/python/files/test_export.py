@@ -26,7 +26,7 @@ from penstock.cli import application
 from penstock.client import Series
 from penstock.files.export.export import write_export
 from penstock.files.export.plan import Export, plan_export
-from penstock.model.errors import PenstockError
+from penstock.model.errors import PenstockError, UsageError
 
 pytestmark = pytest.mark.usefixtures("nothing_stays_open")
 find_default: Any = silx.io.nxdata.parse.get_default
