@@ -67,6 +67,7 @@ struct Frame {
 
   /// Whom to notify when the frame is safe: what the source gave to FrameSink::begin; null for nobody.
   std::shared_ptr<AckListener> session;
+  bool waited = false;  ///< behind the start of its series
 };
 
 }  // namespace penstock

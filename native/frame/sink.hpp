@@ -1,6 +1,8 @@
 /// Where a source delivers what it received.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <utility>
 
 #include "base/result.hpp"
@@ -14,6 +16,12 @@ namespace penstock {
 class AckListener {
  public:
   virtual ~AckListener() = default;
+  /// A frame that was put with this listener as its session, and had to wait, is rejected after all, for the reason
+  /// `why`. Must not block.
+  virtual void rejected(const std::string& /*series_unique_id*/, const Error& /*why*/) {}
+  /// What came of this session and waits behind the start of its series; the sink counts it.
+  std::atomic<std::uint64_t> waiting{0};
+
   /// Every frame below `below` that was put with this listener as its session is safe, if the
   /// session put its frames in ascending order. Must not block.
   virtual void safe_below(const std::string& series_unique_id, FrameNumber below) = 0;

@@ -47,8 +47,8 @@ Actions Registry::step(Time now, const Event& event) {
 Answer Registry::on(const FrameSeen& event) {
   const auto found = entries_.find(event.name);
   auto* entry = found == entries_.end() ? nullptr : &found->second;
-  if (entry != nullptr && entry->has_line && !event.from_line && entry->state != State::refused)
-    return queue(*entry, false, event.bytes);
+  const bool waits = entry != nullptr && entry->has_line && !event.from_line && entry->state != State::refused;
+  if (waits && !(event.is_free && is_open(*entry))) return queue(*entry, false, event.bytes);
   if (entry != nullptr && is_open(*entry)) {
     if (event.generation != 0 && event.generation != entry->generation) return reject(Why::other_generation);
     return accept(*entry);

@@ -92,6 +92,7 @@ struct FrameSeen {
   std::uint64_t number = 0;
   std::uint64_t bytes = 0;
   bool from_line = false;
+  bool is_free = false;  ///< nothing of its sender waits
   Time since = 0;
 };
 struct Ended {

@@ -111,7 +111,7 @@ Result<std::optional<Task>> Admission::admit_now(Frame frame, ValuesRoom room) {
   if (admission == Ledger::Admission::no_room) return far_from_others(frame.number);
   if (admission == Ledger::Admission::duplicate) {
     settlement.notify_sessions();
-    return assembler.due_for(frame.session);
+    return assembler.due_for(frame.session, frame.waited);
   }
   const auto location = location_of(frame);
   if (!location.ok()) {

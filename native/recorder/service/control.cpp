@@ -89,12 +89,7 @@ void Control::obey(const series::Notify& what, Step& step) {
 void Control::keep(const std::string& name, Kept kept) {
   auto& slot = slots_[name];
   slot.has_line = true;
-  if (const auto* end = std::get_if<SeriesEnd>(&kept.event); end != nullptr && !slot.line.empty()) {
-    // One of each is enough.
-    const auto* last = std::get_if<SeriesEnd>(&slot.line.back().event);
-    if (last != nullptr && *last == *end) return;
-  }
-  slot.line.push_back(std::move(kept));
+  slot.line.push(std::move(kept));
 }
 
 // What sources send.
@@ -181,7 +176,7 @@ Result<void> Control::settle(const std::string& name, Found found, Start* start)
       slot.has_line = true;
       if (start == nullptr) return;
       const auto bytes = bytes_of(start->series);
-      slot.line.push_back({std::move(*start), bytes});
+      slot.line.push({std::move(*start), bytes});
     });
     if (step.answer.kind != series::Answer::Kind::reject) return {};
     auto why = refusal_of(registry_, rules_, step.answer, start->series, nullptr);
@@ -229,6 +224,7 @@ Result<std::shared_ptr<SeriesFile>> Control::take(Frame& frame) {
                           .number = value(frame.number),
                           .bytes = bytes_of(frame)};
   Lock lock(mutex_);
+  event.is_free = frame.session != nullptr && frame.session->waiting == 0;
   const auto step = resolve(lock, event, [&](const auto&) { keep(event.name, {std::move(frame), event.bytes}); });
   if (step.answer.kind == series::Answer::Kind::accept) return slots_.at(event.name).file;
   if (step.answer.kind == series::Answer::Kind::wait) return std::shared_ptr<SeriesFile>();

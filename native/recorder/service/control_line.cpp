@@ -46,10 +46,14 @@ void Control::present_line(const std::string& name, const Result<void>& begun) {
   std::uint64_t frames = 0;
   while (auto kept = next_of_line(name)) {
     const series::Taken taken{is_start(*kept), kept->bytes};
-    if (!begun.ok())
+    const auto session = kept->session();
+    if (!begun.ok()) {
       refuse_event(*kept, begun.error(), frames);
-    else if (auto presented = present(name, std::move(*kept)); !presented.ok())
+    } else if (auto presented = present(name, std::move(*kept)); !presented.ok()) {
       report_.reject(source_of_waiting, presented.error());
+      if (session != nullptr) session->rejected(name, presented.error());
+    }
+    Line::done(session);
     if (taken.bytes > 0) present(taken);
   }
   if (frames > 0)
@@ -62,11 +66,7 @@ void Control::present_line(const std::string& name, const Result<void>& begun) {
 std::optional<Kept> Control::next_of_line(const std::string& name) {
   Lock lock(mutex_);
   auto& slot = slots_.at(name);
-  if (!slot.line.empty()) {
-    auto next = std::move(slot.line.front());
-    slot.line.pop_front();
-    return next;
-  }
+  if (auto next = slot.line.next()) return next;
   if (const auto refused = std::exchange(slot.refused, 0); refused > 0)
     spdlog::warn("series \"{}\": {} messages were dropped while its start was waiting, for lack of memory", name,
                  refused);
@@ -108,6 +108,7 @@ Result<void> Control::present(const std::string& name, Kept kept) {
     if (step.answer.kind != series::Answer::Kind::accept) return refusal_of(registry_, rules_, step.answer, *frame);
     const auto file = slots_.at(name).file;
     lock.unlock();
+    frame->waited = true;
     return admit_(file, std::move(*frame));
   }
   if (const auto* end = std::get_if<SeriesEnd>(&kept.event)) {

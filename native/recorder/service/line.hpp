@@ -1,10 +1,13 @@
-/// What waits behind the start of a series until its file is there, in the order in which it came.
+/// What waits behind the start of a series until its file is there.
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <variant>
+#include <vector>
 
 #include "frame/frame.hpp"
 #include "frame/series.hpp"
@@ -30,6 +33,28 @@ struct Lost {
 struct Kept {
   std::variant<Start, Frame, SeriesEnd, Lost, Session> event;
   std::uint64_t bytes = 0;  ///< that the registry counts for it
+
+  /// Of whom it came; null where that is not known.
+  Session session() const;
+};
+
+/// Presented in an order in which nothing has to wait for what stands behind it: starts and sessions first, then
+/// frames and losses by their number, as several senders would have brought them side by side, and ends last. Of a
+/// session with something in a line nothing goes past it: each puts its frames by rising number. Not safe from several
+/// threads, but for what it counts in sessions.
+class Line {
+ public:
+  bool empty() const { return starts_.empty() && frames_.empty() && ends_.empty(); }
+  /// Counts it in its session, until done().
+  void push(Kept kept);
+  std::optional<Kept> next();
+  /// What next() gave was presented.
+  static void done(const Session& session);
+
+ private:
+  std::deque<Kept> starts_;                    ///< and sessions
+  std::multimap<std::uint64_t, Kept> frames_;  ///< and losses
+  std::deque<Kept> ends_;                      ///< each of them once
 };
 
 /// What a frame takes beside its pixels, as far as waiting is concerned.

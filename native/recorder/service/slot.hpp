@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,7 +14,7 @@ namespace penstock::recorder {
 struct Slot {
   std::shared_ptr<SeriesFile> file;   ///< until it is closed
   std::vector<std::string> channels;  ///< of a series whose file is not there yet
-  std::deque<Kept> line;              ///< behind its start, which is the first of it unless it waits at another rank
+  Line line;                          ///< its start and what came behind that, unless it waits at another rank
   bool has_line = false;              ///< something waits, or is just being presented
   std::uint64_t refused = 0;          ///< events that found no room in the line
 };

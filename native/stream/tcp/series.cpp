@@ -54,6 +54,11 @@ void TcpSession::ask_again(const std::string&, const Error& why) {
   socket_->shut_down_reading();
 }
 
+void TcpSession::rejected(const std::string&, const Error& why) {
+  MutexLock lock(mutex_);
+  if (replies_ != nullptr) replies_->error(0, why);
+}
+
 void TcpSession::ended(const std::string&, std::string_view ended_by) {
   MutexLock lock(mutex_);
   ended_by_ = ended_by;

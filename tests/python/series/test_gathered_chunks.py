@@ -18,7 +18,7 @@ from detector_stream import start_message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from mid_series import ended_in_mid_series, native_recorder, stamps_are_right
-from plain_client import ACK, ERROR, HELLO, RESUME, START, Client, start_fields
+from plain_client import ACK, CLOSED, END, ERROR, HELLO, RESUME, START, Client, start_fields
 from test_independent_scanner import CHUNKS, walk
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -362,3 +362,39 @@ def test_a_dry_run_tells_of_the_frames(run: Run, tmp_path: Path) -> None:
     done = run("record", "--folder", str(tmp_path), "--dry-run", "--chunk", "8x8", "--chunk-frames", "4")
     assert done.returncode == 0, done.stderr
     assert "8 x 8 pixels of 4 frames" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("before", [40, 20, 0])
+def test_senders_whose_start_waits_for_a_file_bring_every_frame(
+    record: Record, tmp_path: Path, before: int
+) -> None:
+    """`before` of the frames come while the series waits: of one sender first, then of the other."""
+    frames = numpy.resize(FRAMES, (40, 30, 40))
+    recorder = record(tmp_path, "--chunk-frames", "4")
+    holders = [Client(recorder.address) for _ in range(4)]
+    with Client(recorder.address) as left, Client(recorder.address) as right:
+        for number, holder in enumerate(holders):
+            holder.start(f"held-{number}", 1, (30, 40))
+        left.send(START, start_fields("s", 40, (30, 40)))
+        time.sleep(0.3)
+        right.send(START, start_fields("s", 40, (30, 40)), flags=RESUME)
+        time.sleep(0.3)
+        for first, sender in enumerate((left, right)):
+            for number in range(first, before, 2):
+                sender.image("s", number, frames[number])
+            time.sleep(0.3)
+        for number, holder in enumerate(holders):
+            holder.image(f"held-{number}", 0, frames[0])
+            holder.end(f"held-{number}")
+        for number in range(before, 40):
+            (left, right)[number % 2].image("s", number, frames[number])
+        for sender in (left, right):
+            sender.send(END, {"type": "end", "series_id": 1, "series_unique_id": "s"})
+        for sender in (left, right):
+            assert sender.until(CLOSED)["problem"] is None
+    for holder in holders:
+        holder.connection.close()
+    recorder.stop()
+    with h5py.File(tmp_path / "s.h5") as file:
+        assert file["/entry/penstock/frame_state"][...].tolist() == [1] * 40
+        assert numpy.array_equal(file["/entry/data/data"], frames)

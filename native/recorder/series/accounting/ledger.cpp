@@ -217,16 +217,17 @@ void Ledger::expect(const Session& session) {
 }
 
 /// Of the frame that it put last, another channel may follow.
-bool Ledger::Sent::may_bring(const Session& self, std::uint64_t number) const {
-  return end <= number + 1 && vain_end != end && !self->has_ended();
+bool Ledger::Sent::may_bring(const Session& self, std::uint64_t number, bool waited) const {
+  if (end > number + 1 || vain_end == end) return false;
+  return self->waiting > 0 ? !waited : !self->has_ended();
 }
 
-std::optional<std::uint64_t> Ledger::is_awaited(FrameNumber number, const Session& session) {
+std::optional<std::uint64_t> Ledger::is_awaited(FrameNumber number, const Session& session, bool waited) {
   std::lock_guard lock(mutex_);
   forget_gone();
   std::optional<std::uint64_t> come;
   for (const auto& [other, sent] : sessions_)
-    if (other != session && sent.may_bring(other, value(number))) come = come.value_or(0) + sent.end;
+    if (other != session && sent.may_bring(other, value(number), waited)) come = come.value_or(0) + sent.end;
   return come;
 }
 
@@ -247,10 +248,10 @@ void Ledger::forget_gone() {
   }
 }
 
-void Ledger::await_no_longer(FrameNumber number, const Session& session) {
+void Ledger::await_no_longer(FrameNumber number, const Session& session, bool waited) {
   std::lock_guard lock(mutex_);
   for (auto& [other, sent] : sessions_)
-    if (other != session && sent.may_bring(other, value(number))) sent.vain_end = sent.end;
+    if (other != session && sent.may_bring(other, value(number), waited)) sent.vain_end = sent.end;
 }
 
 std::vector<Session> Ledger::take_losers() {

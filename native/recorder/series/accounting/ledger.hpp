@@ -108,10 +108,11 @@ class Ledger {
   std::optional<Item> held_up_by(const Session& session);
   /// Whether this frame, which `session` will not put any more, may still come of another one: each puts its frames by
   /// rising number. How far those that may bring it have come, all together, so that one sees that they go on; nothing
-  /// where there is none, or it was waited for in vain.
-  std::optional<std::uint64_t> is_awaited(FrameNumber number, const Session& session);
+  /// where there is none, or it was waited for in vain. `waited`: `session` puts what waited in a line, in which no
+  /// other one has this frame any more.
+  std::optional<std::uint64_t> is_awaited(FrameNumber number, const Session& session, bool waited = false);
   /// It was waited for, and those that might have brought it put nothing meanwhile.
-  void await_no_longer(FrameNumber number, const Session& session);
+  void await_no_longer(FrameNumber number, const Session& session, bool waited = false);
 
   /// Sessions of which frames were lost since the last call.
   std::vector<Session> take_losers();
@@ -166,7 +167,7 @@ class Ledger {
     bool has_lost = false;                  ///< since the last call of take_losers()
     std::optional<std::uint64_t> vain_end;  ///< `end` when somebody waited for this session in vain
     std::int64_t gone_ns = 0;               ///< since when nobody else knows the session, monotonic; 0: somebody does
-    bool may_bring(const Session& self, std::uint64_t number) const;
+    bool may_bring(const Session& self, std::uint64_t number, bool waited) const;
   };
 
   void forget_gone();

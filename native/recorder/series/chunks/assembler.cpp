@@ -57,28 +57,29 @@ Result<std::unique_ptr<Blocks>> Assembler::make_blocks(const SeriesSpec& spec) {
 }
 
 Result<Blocks::Joined> Assembler::join(const Frame& frame) {
-  await_others(frame.session, [&] { return blocks_->lacking_before(frame.number, frame.channel); });
+  await_others(frame.session, frame.waited, [&] { return blocks_->lacking_before(frame.number, frame.channel); });
   auto joined = blocks_->join(frame.number, frame.channel);
   if (!joined.ok()) {
     account_.ledger.give_up({frame.number, frame.channel}, FrameState::dropped);
     settlement_.notify_sessions();
-    if (auto task = due_for(frame.session)) gather_here(std::move(*task));
+    if (auto task = due_for(frame.session, frame.waited)) gather_here(std::move(*task));
     return std::move(joined).error();
   }
-  if (auto due = block_due_for(frame.session)) joined->due.push_back(std::move(due));
+  if (auto due = block_due_for(frame.session, frame.waited)) joined->due.push_back(std::move(due));
   return joined;
 }
 
 /// Several clients that send parts of a series are never quite abreast. Before a block is written incomplete for the
 /// sake of `session`, on whose thread this runs, the frames that others may still bring are waited for. Meanwhile
 /// nothing more is received of this one, which is what lets the others catch up.
-void Assembler::await_others(const Session& session, const std::function<std::optional<FrameNumber>()>& lacking) {
+void Assembler::await_others(const Session& session, bool waited,
+                             const std::function<std::optional<FrameNumber>()>& lacking) {
   if (!session) return;
   auto& ledger = account_.ledger;
   std::optional<std::uint64_t> come;
   auto give_up_ns = monotonic_ns() + others_patience_ns;
   for (auto number = lacking(); number && account_.may_wait; number = lacking()) {
-    const auto now_come = ledger.is_awaited(*number, session);
+    const auto now_come = ledger.is_awaited(*number, session, waited);
     if (!now_come) return;
     if (std::exchange(come, now_come) != now_come) give_up_ns = monotonic_ns() + others_patience_ns;
     if (monotonic_ns() > give_up_ns) {
@@ -86,16 +87,16 @@ void Assembler::await_others(const Session& session, const std::function<std::op
           "{}: other clients have not sent frames for {:.0f} s; incomplete chunks up to image {} are written without "
           "them",
           spec_.path(), static_cast<double>(others_patience_ns) * 1e-9, value(*number));
-      return ledger.await_no_longer(*number, session);
+      return ledger.await_no_longer(*number, session, waited);
     }
     std::this_thread::sleep_for(others_poll);
   }
 }
 
-Blocks::Ref Assembler::block_due_for(const Session& session) {
+Blocks::Ref Assembler::block_due_for(const Session& session, bool waited) {
   auto& ledger = account_.ledger;
   if (blocks_ == nullptr || !ledger.held_up_by(session)) return nullptr;
-  await_others(session, [&] {
+  await_others(session, waited, [&] {
     const auto item = ledger.held_up_by(session);
     return item ? blocks_->lacking(item->number, item->part) : std::nullopt;
   });
@@ -103,7 +104,9 @@ Blocks::Ref Assembler::block_due_for(const Session& session) {
   return item ? blocks_->close(item->number, item->part) : nullptr;
 }
 
-std::optional<Task> Assembler::due_for(const Session& session) { return task_for(block_due_for(session)); }
+std::optional<Task> Assembler::due_for(const Session& session, bool waited) {
+  return task_for(block_due_for(session, waited));
+}
 
 /// On the thread of a source, whose frame was none that a worker gets.
 void Assembler::gather_here(Task task) {

@@ -36,7 +36,7 @@ class Assembler {
   /// block was written without the frame, which is given up then.
   Result<Blocks::Joined> join(const Frame& frame);
   /// A task without a frame that writes the block which keeps the session from sending on, if there is one.
-  std::optional<Task> due_for(const Session& session);
+  std::optional<Task> due_for(const Session& session, bool waited = false);
 
   /// Copies the task's frame into its block and writes the blocks that are due, also those that another block's memory
   /// lets go on. Ends each of the tasks.
@@ -50,8 +50,8 @@ class Assembler {
   void write_open_blocks();
 
  private:
-  void await_others(const Session& session, const std::function<std::optional<FrameNumber>()>& lacking);
-  Blocks::Ref block_due_for(const Session& session);
+  void await_others(const Session& session, bool waited, const std::function<std::optional<FrameNumber>()>& lacking);
+  Blocks::Ref block_due_for(const Session& session, bool waited);
   void gather_here(Task task);
   Blocks::Ref copy_into_block(const Task& task, MutableBytes room, CodecScratch& scratch);
   void write(const Blocks::Ref& block, unsigned worker, CodecScratch& scratch, std::vector<Task>& tasks);
