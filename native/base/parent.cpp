@@ -11,4 +11,6 @@ bool end_with_parent(pid_t parent, int signal) {
   return ::getppid() == parent;
 }
 
+void outlive_parent() { ::prctl(PR_SET_PDEATHSIG, 0); }
+
 }  // namespace penstock

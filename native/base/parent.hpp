@@ -9,4 +9,7 @@ namespace penstock {
 /// where `parent` is gone already: nobody waits for this process any more. Call it before other work.
 bool end_with_parent(pid_t parent, int signal);
 
+/// Takes end_with_parent() back: what is under way is finished, whether or not the parent is still there.
+void outlive_parent();
+
 }  // namespace penstock

@@ -171,6 +171,7 @@ int record(const recorder::Config& config, const sigset_t& signals, bool stop_at
   if (started.ok() && config.metrics) started = serve_metrics(config, recorder, watch, events, job.rank(), metrics);
   if (started.ok()) started = start_sources(config, recorder, sources, events, job.rank(), job.ranks());
   if (started.ok()) wait_until_told(signals, stop_at_eof && is_coordinator, config, recorder);
+  outlive_parent();  // the files are completed now
   recorder.stop_waiting();
   for (auto& source : sources) source->stop();
   recorder.stop();

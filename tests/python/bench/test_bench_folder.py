@@ -245,7 +245,7 @@ def test_another_folder_in_its_place_is_left_alone(tmp_path: Path) -> None:
     ],
 )
 def test_nothing_is_removed_beside_what_was_in_the_way(said: str, name: str, tmp_path: Path) -> None:
-    target = tmp_path / "a target"
+    target = tmp_path / "a target that exists"
     target.mkdir()
     folder = BenchFolder.make(target)
     make_files(folder, 3)

@@ -287,8 +287,9 @@ class BenchFolder:
 
 def _name_in_the_way(problem: str, folder: str) -> str:
     """Returns the path in the folder called `folder` that existed before the run; "" for other problems."""
-    found = _WAS_THERE.search(problem)
-    before = problem[: found.start()] if found is not None else ""
+    # The last one: a path before it may have that word, too.
+    found = [each.start() for each in _WAS_THERE.finditer(problem)]
+    before = problem[: found[-1]] if found else ""
     for word in reversed(_WORD.findall(before)):
         name: str = word.rpartition(f"{folder}/")[2]
         if _NAME_OF_RUN.fullmatch(name):
@@ -493,8 +494,8 @@ def find_removable(target: Path, kept: bool) -> tuple[list[BenchFolder], list[Us
     return found, doubts
 
 
-def require_target(target: Path) -> None:
-    """A UsageError unless `target` is a folder, whose name a document can hold."""
+def require_target(target: Path, purpose: str = "to measure") -> None:
+    """Raises UsageError unless `target` is a directory whose name a document can hold."""
     try:
         str(target.absolute()).encode()
     except UnicodeEncodeError as error:
@@ -503,7 +504,7 @@ def require_target(target: Path) -> None:
         ) from error
     if not target.is_dir():
         what = "is not a directory" if target.exists() else "does not exist"
-        raise UsageError(f"the target {target} {what}", "name a directory on the storage to measure")
+        raise UsageError(f"the target {target} {what}", f"name a directory on the storage {purpose}")
 
 
 def require_writable(target: Path) -> None:
@@ -567,7 +568,7 @@ def require_room(target: Path, needed_bytes: int, files: int, advice: RoomAdvice
     reserve = int(room.f_blocks * room.f_frsize * RESERVE_SHARE)
     if free - reserve < needed_bytes:
         raise PenstockError(
-            f"{advice.what} writes {human_size(needed_bytes)}, but {target} has {human_bytes(free)} free, of"
+            f"{advice.what} writes {human_bytes(needed_bytes)}, but {target} has {human_bytes(free)} free, of"
             f" which {human_bytes(reserve)} must stay free ({human_percent(RESERVE_SHARE)} of the file"
             " system)",
             f"{advice.fewer_bytes}, or choose another target",
