@@ -43,7 +43,6 @@ LARGE_CLASSES = {
     "recorder/service/control/Control": (41, 15),
     "recorder/series/series_file/SeriesFile": (43, 15),
     "recover/recover/Recovery": (40, 26),
-    "series/registry/Registry": (79, 17),
     "store/members/member_files/MemberFiles": (40, 21),
     "store/space/space/Space": (40, 16),
     "stream/tcp/connection/TcpConnection": (40, 18),
