@@ -68,7 +68,6 @@ struct Close {
 };
 struct Notify {
   enum class What : std::uint8_t {
-    began,        ///< the coordinator, of another participant of a series that is open here
     ended,        ///< the coordinator, of an end
     refused,      ///< the coordinator, this rank or another, of a series without a file; once for each name
     opened,       ///< a rank that waits: the file is there
@@ -87,7 +86,7 @@ struct Notify {
   std::string name;
   std::uint64_t generation = 0;  ///< the coordinator's, of opened, in_vain, caught_up and closed
   std::string connection = {};
-  Participant who = {};   ///< that began or ended
+  Participant who = {};   ///< that ended
   bool by_all = true;     ///< of an end: as in Ended, as this rank knows it
   bool by_start = false;  ///< likewise
   std::vector<std::uint64_t> numbers = {};

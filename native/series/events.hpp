@@ -32,7 +32,6 @@ struct Started {
   Announced what = {};
   bool resume = false;           ///< its sender has begun it before
   std::uint64_t before = 0;      ///< its source began that generation of the name before; 0: none
-  bool before_ended = false;     ///< and ended it
   std::uint64_t bytes = 0;       ///< while it waits for a file …
   std::uint64_t bare_bytes = 0;  ///< … without its tables; 0: it has none
   bool from_line = false;        ///< it has waited, and its turn has come

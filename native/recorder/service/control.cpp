@@ -110,7 +110,6 @@ Result<void> Control::begin(Start start, const SeriesEnd* before) {
   if (before != nullptr) {
     // With several ranks they are not told apart.
     event.before = std::max<std::uint64_t>(before->generation, rules_.alone() ? 0 : 1);
-    event.before_ended = !before->by_start;
     const auto slot = slots_.find(unique_id);
     if (slot != slots_.end() && slot->second.file && slot->second.file->series().generation == before->generation)
       spdlog::warn("{}: another series of the same name starts, and waits until this one is closed",

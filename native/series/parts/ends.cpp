@@ -90,10 +90,15 @@ void Ends::on(const Departed& event) {
     if (!is_open(entry)) continue;
     auto& roster = entry.recording.roster;
     const bool any_ended = roster.any_said_end();
-    if (!roster.depart(event.connection)) continue;
+    const auto* row = roster.depart(event.connection);
+    if (row == nullptr) continue;
     // Its client ends nothing that others have not ended, unless it brought an element of its own.
     if (!roster.has_elements() && !(any_ended && roster.all_ended())) continue;
-    conclude(entry, {.name = name, .who = {.way = Way::tcp, .rank = context_.rules.rank, .source = event.connection}});
+    const Ended end{.name = name, .who = row->who};
+    if (context_.rules.coordinates())
+      conclude(entry, end);
+    else
+      (void)pass_on(end, &entry);
   }
 }
 

@@ -78,13 +78,10 @@ Answer Starts::begin_again(const Started& event, Entry& entry) {
 
 /// A start of a series that has no file.
 Answer Starts::open(const Started& event, Entry& entry) {
-  const auto& who = event.who;
   if (context_.stopping) {
     if (entry.state == State::unknown) context_.names.remember(event.name, entry);
     return reject(Why::stopping);
   }
-  // Its table of series remembers it: the client hears how it ended.
-  if (entry.state == State::closed && event.resume && is_named(who) && entry.what == event.what) return accept(entry);
   if (entry.past)
     if (const auto why = why_late(*entry.past, event, context_.now); why != Why::none) return reject(why);
   if (!context_.places.take(event.name)) return wait_for_file(event, entry);
@@ -136,8 +133,6 @@ Answer Starts::join(const Started& event, Entry& entry) {
   if (auto taken = claim(event, entry); taken.kind != Answer::Kind::none) return taken;
   ends_.end_others_of(who, event.name);
   if (!ends_.begin(entry, who)) return reject(Why::has_started);
-  if (!context_.rules.coordinates())
-    context_.notify({.what = Notify::What::began, .rank = 0, .name = event.name, .who = who});
   return accept(entry);
 }
 
