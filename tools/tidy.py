@@ -40,7 +40,6 @@ LARGE_CLASSES = {
     "load/workloads/stream/Worker": (40, 16),
     "load/team/JobTeam": (40, 23),
     "recorder/config/config/Config": (40, 26),
-    "recorder/service/control/Control": (41, 15),
     "recover/recover/Recovery": (40, 26),
     "store/members/member_files/MemberFiles": (40, 21),
     "store/space/space/Space": (40, 16),
