@@ -68,15 +68,15 @@ void Roster::lose(const std::string& connection) {
   }
 }
 
-bool Roster::depart(const std::string& connection) {
-  bool was_waited_for = false;
+const Roster::Row* Roster::depart(const std::string& connection) {
+  const Row* waited_for = nullptr;
   for (auto& row : rows_) {
     if (row.who.way != Way::tcp || row.who.source != connection) continue;
-    was_waited_for |= row.part == Part::began;
+    if (row.part == Part::began) waited_for = &row;
     row.here = false;
     row.part = Part::ended;
   }
-  return was_waited_for;
+  return waited_for;
 }
 
 bool Roster::any_said_end() const {

@@ -45,7 +45,6 @@ class Roster {
 
   explicit Roster(std::uint32_t elements = 1) : elements_(elements) {}
 
-  std::uint32_t elements() const { return elements_; }
   bool has_elements() const { return elements_ > 1; }
   const std::vector<Row>& rows() const { return rows_; }
   Row* find(const Participant& who);
@@ -57,8 +56,8 @@ class Roster {
   bool end(const Participant& who, bool by_all);
   /// The connection is gone without an end.
   void lose(const std::string& connection);
-  /// The connection is gone and its client has said that it sends no more. True if it was waited for.
-  bool depart(const std::string& connection);
+  /// The connection is gone and its client has said that it sends no more. Its row; null if it was not waited for.
+  const Row* depart(const std::string& connection);
 
   /// An end message came.
   bool any_said_end() const;

@@ -107,14 +107,15 @@ std::optional<std::size_t> SeriesFile::value_columns() const {
 }
 
 series::Facts SeriesFile::facts() const {
-  return {.last_activity = last_activity_ns(),
+  const auto end = account_.ledger.end();
+  return {.last_activity = account_.counters.last_activity_ns,
           .asked_again = watch_.asked_again_ns(),
-          .any_frame = end() > 0,
+          .any_frame = end > 0,
           .whole = is_complete(spec_, account_),
-          .busy = busy(),
+          .busy = account_.in_flight.busy(),
           .losers = account_.ledger.has_losers(),
           .failing = !account_.failures.first().empty(),
-          .abandoned = end() == 0 && settlement_.sessions().are_gone(),
+          .abandoned = end == 0 && settlement_.sessions().are_gone(),
           .hopeless = watch_.is_hopeless()};
 }
 
@@ -131,7 +132,7 @@ Result<void> SeriesFile::close(series::EndedBy why) {
   encoder_.finish();
   if (!store_) (void)settlement_.settle_unplaced(nullptr);
   if (!store_) return problem().empty() ? Result<void>{} : make_error(Errc::io, "{}", failures.first());
-  const auto frames = std::max(series().frames, end());
+  const auto frames = std::max(series().frames, account_.ledger.end());
   // What became of the last segments' frames belongs into the final counts.
   account_.in_flight.wait_until_settled();
   account_.settled = role_->completes();

@@ -56,7 +56,6 @@ class SeriesFile final {
   const Series& series() const { return spec_.series(); }
   const std::string& path() const { return spec_.path(); }
   ElementStarts& element_starts() { return element_starts_; }
-  const ElementStarts& element_starts() const { return element_starts_; }
   Assembler& assembler() { return assembler_; }
   const Assembler& assembler() const { return assembler_; }
 
@@ -97,18 +96,14 @@ class SeriesFile final {
 
   /// What decides when the series is over.
   series::Facts facts() const;
-  /// Whether frames are on their way to the storage or the index.
-  bool busy() const { return account_.in_flight.busy(); }
   /// Columns of the values that its frames bring along; nothing before the first frame has shown which.
   std::optional<std::size_t> value_columns() const;
   /// The coordinator's: another rank has frames on their way.
   void note_activity(std::int64_t now_ns) { account_.counters.last_activity_ns = now_ns; }
-  /// When the series began or its last frame came.
-  std::int64_t last_activity_ns() const { return account_.counters.last_activity_ns; }
-  /// One past the highest frame number that is known.
-  std::uint64_t end() const { return account_.ledger.end(); }
   /// Frames that came in no form: those that are damaged, dropped or lost are not among them.
-  std::uint64_t never_came() const { return account_.ledger.never_came(std::max(series().frames, end())); }
+  std::uint64_t never_came() const {
+    return account_.ledger.never_came(std::max(series().frames, account_.ledger.end()));
+  }
   /// Locations in the dataset that read as the fill value, wholly or in part.
   std::uint64_t filled() const { return spec_.filled(account_.ledger.counts()); }
 

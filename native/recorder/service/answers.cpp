@@ -100,11 +100,12 @@ Error waits_until_one_is_closed(const std::string& series_unique_id, const serie
 
 void log_why_closed(const SeriesFile& file, series::EndedBy why, const series::Rules& rules) {
   using series::EndedBy;
-  const auto silent = seconds(monotonic_ns() - file.last_activity_ns());
+  const auto facts = file.facts();
+  const auto silent = seconds(monotonic_ns() - facts.last_activity);
   if (why == EndedBy::room)
     spdlog::warn("{}: closing the series after {:.0f} s without a frame, because another series needs its place",
                  file.path(), silent);
-  if (why == EndedBy::silence && file.end() == 0)
+  if (why == EndedBy::silence && !facts.any_frame)
     spdlog::warn(
         "{}: no frame came, and its senders have been gone for {:.0f} s (idle_timeout_s): the series is closed",
         file.path(), seconds(rules.timeouts.idle));

@@ -35,15 +35,11 @@ void Control::stop() {
 void Control::stop_waiting() {
   Lock lock(mutex_);
   (void)step(series::StopWaiting{});
-  for (const auto& [name, slot] : slots_)
+  for (const auto& [name, slot] : slots_.all())
     if (slot.file) slot.file->stop_waiting();
 }
 
 // Steps, with mutex_ held.
-
-Control::Step Control::step(const series::Event& event) {
-  return step(event, [](const auto&) {});
-}
 
 void Control::obey(const series::Command& command, Step& step) {
   if (const auto* open = std::get_if<series::Open>(&command)) {
@@ -52,8 +48,7 @@ void Control::obey(const series::Command& command, Step& step) {
     else
       errands_.start("pen-open", [this, open = *open] { open_waiting(open); });
   } else if (const auto* close = std::get_if<series::Close>(&command)) {
-    const auto& slot = slots_.at(close->name);
-    errands_.start("pen-close", [this, why = *close, file = slot.file] { this->close(file, why); });
+    errands_.start("pen-close", [this, why = *close, file = slots_.file(close->name)] { this->close(file, why); });
   } else {
     obey(std::get<series::Notify>(command), step);
   }
@@ -68,10 +63,10 @@ void Control::obey(const series::Notify& what, Step& step) {
                    what.name, what.numbers.front());
       break;
     case What::dropped: {
-      const auto& file = *slots_.at(what.name).file;
-      spdlog::warn("{}: {} frames arrived before the series started; they are counted as dropped", file.path(),
+      const auto file = slots_.file(what.name);
+      spdlog::warn("{}: {} frames arrived before the series started; they are counted as dropped", file->path(),
                    what.numbers.size());
-      for (const auto number : what.numbers) slots_.at(what.name).file->drop(FrameNumber{number});
+      for (const auto number : what.numbers) file->drop(FrameNumber{number});
       break;
     }
     case What::in_vain:
@@ -84,12 +79,6 @@ void Control::obey(const series::Notify& what, Step& step) {
       [[fallthrough]];
     default: role_->notify(what);
   }
-}
-
-void Control::keep(const std::string& name, Kept kept) {
-  auto& slot = slots_[name];
-  slot.has_line = true;
-  slot.line.push(std::move(kept));
 }
 
 // What sources send.
@@ -105,15 +94,13 @@ Result<void> Control::begin(Start start, const SeriesEnd* before) {
   if (before != nullptr) {
     // With several ranks they are not told apart.
     event.before = std::max<std::uint64_t>(before->generation, rules_.alone() ? 0 : 1);
-    event.before_ended = !before->by_start;
-    const auto slot = slots_.find(unique_id);
-    if (slot != slots_.end() && slot->second.file && slot->second.file->series().generation == before->generation)
-      spdlog::warn("{}: another series of the same name starts, and waits until this one is closed",
-                   slot->second.file->path());
+    const auto file = slots_.file(unique_id);
+    if (file && file->series().generation == before->generation)
+      spdlog::warn("{}: another series of the same name starts, and waits until this one is closed", file->path());
   }
   std::optional<Error> waits, without_tables;
   const auto keep_start = [&](const series::Answer& answer) {
-    auto& slot = slots_[unique_id];
+    auto& slot = slots_.get(unique_id);
     start.series.generation = answer.generation;
     const bool is_first = answer.state == series::State::waiting && slot.line.empty();
     if (is_first) waits = waits_until_one_is_closed(unique_id, rules_);
@@ -125,20 +112,14 @@ Result<void> Control::begin(Start start, const SeriesEnd* before) {
                                   unique_id, strip_tables(start.series), registry_.starts_bytes().held(),
                                   registry_.starts_bytes().max());
     const auto bytes = bytes_of(start.series);
-    keep(unique_id, {std::move(start), bytes});
+    slots_.keep(unique_id, {std::move(start), bytes});
   };
   const auto step = resolve(lock, std::move(event), keep_start);
   if (step.answer.kind == series::Answer::Kind::accept) {
     start.series.generation = step.answer.generation;
     return step.open ? make(lock, *step.open, start) : take_part(lock, start);
   }
-  if (step.answer.kind == series::Answer::Kind::reject) {
-    const auto slot = slots_.find(unique_id);
-    auto why = refusal_of(registry_, rules_, step.answer, start.series,
-                          slot == slots_.end() ? nullptr : slot->second.file.get());
-    lock.unlock();
-    return refuse(unique_id, step, std::move(why));
-  }
+  if (step.answer.kind == series::Answer::Kind::reject) return refuse(lock, step, start.series);
   lock.unlock();
   if (waits) report_.note("start", *waits);
   if (without_tables) report_.note("start", *without_tables);
@@ -150,9 +131,15 @@ Error Control::refuse(const std::string& name, const Step& step, Error why) {
   return why;
 }
 
+Error Control::refuse(Lock& lock, const Step& step, const Series& start) {
+  auto why = refusal_of(registry_, rules_, step.answer, start, slots_.file(start.unique_id).get());
+  lock.unlock();
+  return refuse(start.unique_id, step, std::move(why));
+}
+
 /// Opens the series on this thread.
 Result<void> Control::make(Lock& lock, const series::Open& open, Start& start) {
-  slots_[open.name].channels = start.series.channels;
+  slots_.get(open.name).channels = start.series.channels;
   lock.unlock();
   auto found = role_->open(start.series, start.answered);
   auto settled = settle(open.name, std::move(found), &start);
@@ -169,7 +156,7 @@ Result<void> Control::settle(const std::string& name, Found found, Start* start)
     role_->begun(file);
   }
   Lock lock(mutex_);
-  auto& slot = slots_[name];
+  auto& slot = slots_.get(name);
   if (found.waits) {
     slot.channels = std::move(found.channels);
     const auto step = this->step(series::Waits{name}, [&](const series::Answer&) {
@@ -179,10 +166,8 @@ Result<void> Control::settle(const std::string& name, Found found, Start* start)
       slot.line.push({std::move(*start), bytes});
     });
     if (step.answer.kind != series::Answer::Kind::reject) return {};
-    auto why = refusal_of(registry_, rules_, step.answer, start->series, nullptr);
     drop_if_empty(name);
-    lock.unlock();
-    return refuse(name, step, std::move(why));
+    return refuse(lock, step, start->series);
   }
   if (found.file.ok()) {
     slot.file = *found.file;
@@ -206,7 +191,7 @@ Result<void> Control::settle(const std::string& name, Found found, Start* start)
 
 /// Another start of a series that is open.
 Result<void> Control::take_part(Lock& lock, Start& start) {
-  const auto file = slots_.at(start.series.unique_id).file;
+  const auto file = slots_.file(start.series.unique_id);
   lock.unlock();
   auto taken = role_->take_part(*file, start.series, start.answered);
   if (taken.ok() && start.acks) {
@@ -225,13 +210,15 @@ Result<std::shared_ptr<SeriesFile>> Control::take(Frame& frame) {
                           .bytes = bytes_of(frame)};
   Lock lock(mutex_);
   event.is_free = frame.session != nullptr && frame.session->waiting == 0;
-  const auto step = resolve(lock, event, [&](const auto&) { keep(event.name, {std::move(frame), event.bytes}); });
-  if (step.answer.kind == series::Answer::Kind::accept) return slots_.at(event.name).file;
+  const auto step = resolve(lock, event, [&](const auto&) {
+    slots_.keep(event.name, {std::move(frame), event.bytes});
+  });
+  if (step.answer.kind == series::Answer::Kind::accept) return slots_.file(event.name);
   if (step.answer.kind == series::Answer::Kind::wait) return std::shared_ptr<SeriesFile>();
   if (step.answer.why == series::Why::no_room) {
     // In its turn, ahead of the end.
     constexpr std::size_t dropped_max = 65536;
-    if (auto& slot = slots_.at(event.name); ++slot.refused <= dropped_max) keep(event.name, {Lost{frame.number}, 0});
+    if (++slots_.get(event.name).refused <= dropped_max) slots_.keep(event.name, {Lost{frame.number}, 0});
   }
   return refusal_of(registry_, rules_, step.answer, frame);
 }
@@ -243,9 +230,9 @@ void Control::lose(const std::string& series_unique_id, Lost lost) {
     const auto step = resolve(
         lock, series::FrameSeen{.name = series_unique_id, .number = value(lost.number), .bytes = event_overhead_bytes},
         [&](const auto&) {
-          keep(series_unique_id, {lost, event_overhead_bytes});
+          slots_.keep(series_unique_id, {lost, event_overhead_bytes});
         });
-    if (step.answer.kind == series::Answer::Kind::accept) file = slots_.at(series_unique_id).file;
+    if (step.answer.kind == series::Answer::Kind::accept) file = slots_.file(series_unique_id);
   }
   if (file == nullptr) return;
   if (lost.damaged)
@@ -256,7 +243,7 @@ void Control::lose(const std::string& series_unique_id, Lost lost) {
 
 Result<void> Control::end(const SeriesEnd& end) {
   Lock lock(mutex_);
-  const auto step = resolve(lock, ended(end, rules_.rank), [&](const auto&) { keep(end.unique_id, {end, 0}); });
+  const auto step = resolve(lock, ended(end, rules_.rank), [&](const auto&) { slots_.keep(end.unique_id, {end, 0}); });
   if (step.answer.kind != series::Answer::Kind::reject) return {};
   return make_error(Errc::out_of_order, "end of series \"{}\", which has not started", end.unique_id);
 }
@@ -265,20 +252,20 @@ void Control::expect(const std::string& series_unique_id, const Session& session
   std::shared_ptr<SeriesFile> file;
   {
     Lock lock(mutex_);
-    const auto slot = slots_.find(series_unique_id);
-    if (slot == slots_.end()) return;
+    const auto* slot = slots_.find(series_unique_id);
+    if (slot == nullptr) return;
     // There are no more sessions than connections, and none may be forgotten.
-    if (slot->second.has_line) return keep(series_unique_id, {session, 0});
-    file = slot->second.file;
+    if (slot->has_line) return slots_.keep(series_unique_id, {session, 0});
+    file = slot->file;
   }
   if (file) file->expect(session);
 }
 
 std::optional<std::vector<std::string>> Control::channels(const std::string& series_unique_id) {
   Lock lock(mutex_);
-  const auto step = resolve(lock, series::Sought{.name = series_unique_id, .rank = rules_.rank}, [](const auto&) {});
+  const auto step = resolve(lock, series::Sought{.name = series_unique_id, .rank = rules_.rank});
   if (step.answer.kind != series::Answer::Kind::accept) return std::nullopt;
-  const auto& slot = slots_.at(series_unique_id);
+  const auto& slot = slots_.get(series_unique_id);
   return slot.file ? slot.file->series().channels : slot.channels;
 }
 
@@ -309,14 +296,13 @@ void Control::refuse_element(const std::string& series_unique_id, std::string_vi
 
 std::shared_ptr<SeriesFile> Control::find(const std::string& series_unique_id) const {
   Lock lock(mutex_);
-  const auto found = slots_.find(series_unique_id);
-  return found == slots_.end() ? nullptr : found->second.file;
+  return slots_.file(series_unique_id);
 }
 
 std::vector<std::shared_ptr<SeriesFile>> Control::files() const {
   std::vector<std::shared_ptr<SeriesFile>> open;
   Lock lock(mutex_);
-  for (const auto& [name, slot] : slots_)
+  for (const auto& [name, slot] : slots_.all())
     if (slot.file && registry_.state(name) != series::State::closing) open.push_back(slot.file);
   return open;
 }
@@ -344,7 +330,7 @@ void Control::close(const std::shared_ptr<SeriesFile>& file, const series::Close
   {
     // Whoever hears that it is closed may begin another one of the same name.
     Lock lock(mutex_);
-    slots_.at(why.name).file.reset();
+    slots_.get(why.name).file.reset();
     (void)step(series::Closed{why.name});
     drop_if_empty(why.name);
   }
@@ -353,11 +339,7 @@ void Control::close(const std::shared_ptr<SeriesFile>& file, const series::Close
 
 /// With mutex_ held.
 void Control::drop_if_empty(const std::string& name) {
-  const auto found = slots_.find(name);
-  if (found == slots_.end()) return;
-  const auto state = registry_.state(name);
-  const auto& slot = found->second;
-  if (!slot.file && !slot.has_line && state != series::State::opening) slots_.erase(found);
+  if (registry_.state(name) != series::State::opening) slots_.drop_if_empty(name);
 }
 
 void Control::note_closed() {
@@ -386,29 +368,22 @@ Result<Found> Control::begin_elsewhere(Start start) {
   Lock lock(mutex_);
   const auto step = this->step(started(start), [&](const series::Answer& answer) {
     start.series.generation = answer.generation;
-    slots_[unique_id].channels = start.series.channels;
+    slots_.get(unique_id).channels = start.series.channels;
     if (answer.is_bare) (void)strip_tables(start.series);
     const auto bytes = bytes_of(start.series);
-    keep(unique_id, {std::move(start), bytes});
+    slots_.keep(unique_id, {std::move(start), bytes});
   });
   using Kind = series::Answer::Kind;
   if (step.answer.kind == Kind::wait || step.answer.kind == Kind::wait_there)
-    return Found{.waits = true, .channels = slots_[unique_id].channels};
+    return Found{.waits = true, .channels = slots_.get(unique_id).channels};
   if (step.answer.kind == Kind::wait_until)
     return make_error(Errc::locked, "series \"{}\": another start of it is just refused", unique_id);
-  const auto slot = slots_.find(unique_id);
-  if (step.answer.kind == Kind::reject) {
-    auto why = refusal_of(registry_, rules_, step.answer, start.series,
-                          slot == slots_.end() ? nullptr : slot->second.file.get());
-    lock.unlock();
-    return refuse(unique_id, step, std::move(why));
-  }
+  if (step.answer.kind == Kind::reject) return refuse(lock, step, start.series);
   start.series.generation = step.answer.generation;
   PEN_TRY(step.open ? make(lock, *step.open, start) : take_part(lock, start));
-  const auto found = slots_.find(unique_id);
-  if (found == slots_.end() || !found->second.file)
-    return make_error(Errc::out_of_order, "series \"{}\" is closed already", unique_id);
-  return Found{.file = found->second.file};
+  auto file = slots_.file(unique_id);
+  if (!file) return make_error(Errc::out_of_order, "series \"{}\" is closed already", unique_id);
+  return Found{.file = std::move(file)};
 }
 
 Result<Found> Control::find_elsewhere(const std::string& series_unique_id, unsigned rank, bool again,
@@ -417,8 +392,9 @@ Result<Found> Control::find_elsewhere(const std::string& series_unique_id, unsig
   const auto step = this->step(
       series::Sought{.name = series_unique_id, .rank = rank, .again = again, .since = monotonic_ns() - waited_ns});
   using Kind = series::Answer::Kind;
-  if (step.answer.kind == Kind::wait_there) return Found{.waits = true, .channels = slots_[series_unique_id].channels};
-  if (step.answer.kind == Kind::accept) return Found{.file = slots_.at(series_unique_id).file};
+  if (step.answer.kind == Kind::wait_there)
+    return Found{.waits = true, .channels = slots_.get(series_unique_id).channels};
+  if (step.answer.kind == Kind::accept) return Found{.file = slots_.file(series_unique_id)};
   return make_error(step.answer.kind == Kind::reject ? Errc::not_found : Errc::locked, "series \"{}\" has not started",
                     series_unique_id);
 }

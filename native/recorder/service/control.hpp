@@ -10,7 +10,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,7 +23,7 @@
 #include "recorder/service/errands.hpp"
 #include "recorder/service/metrics/totals.hpp"
 #include "recorder/service/report.hpp"
-#include "recorder/service/slot.hpp"
+#include "recorder/service/slots.hpp"
 #include "recorder/team/rank_role.hpp"
 #include "series/registry.hpp"
 
@@ -93,18 +92,21 @@ class Control {
     bool is_refused = false;
   };
 
-  template <typename Keep>
-  Step step(const series::Event& event, Keep keep);
-  Step step(const series::Event& event);
-  template <typename Event, typename Keep>
-  Step resolve(Lock& lock, Event event, Keep keep);
+  struct KeepNothing {
+    void operator()(const series::Answer&) const {}
+  };
+  template <typename Keep = KeepNothing>
+  Step step(const series::Event& event, Keep keep = {});
+  template <typename Event, typename Keep = KeepNothing>
+  Step resolve(Lock& lock, Event event, Keep keep = {});
   void obey(const series::Command& command, Step& step);
   void obey(const series::Notify& what, Step& step);
-  void keep(const std::string& name, Kept kept);
   Result<void> make(Lock& lock, const series::Open& open, Start& start);
   Result<void> settle(const std::string& name, Found found, Start* start);
   Result<void> take_part(Lock& lock, Start& start);
   Error refuse(const std::string& name, const Step& step, Error why);
+  /// Of a start that the registry rejects. Releases the lock.
+  Error refuse(Lock& lock, const Step& step, const Series& start);
   void open_waiting(const series::Open& open);
   void present_line(const std::string& name, const Result<void>& begun);
   std::optional<Kept> next_of_line(const std::string& name);
@@ -124,7 +126,7 @@ class Control {
   std::condition_variable changed_;
   // guarded by mutex_
   series::Registry registry_;
-  std::map<std::string, Slot> slots_;
+  Slots slots_;
   std::uint64_t closed_ = 0;
 };
 

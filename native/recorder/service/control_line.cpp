@@ -65,8 +65,8 @@ void Control::present_line(const std::string& name, const Result<void>& begun) {
 /// Behind the last one nothing waits any more.
 std::optional<Kept> Control::next_of_line(const std::string& name) {
   Lock lock(mutex_);
-  auto& slot = slots_.at(name);
-  if (auto next = slot.line.next()) return next;
+  if (auto next = slots_.next(name)) return next;
+  auto& slot = slots_.get(name);
   if (const auto refused = std::exchange(slot.refused, 0); refused > 0)
     spdlog::warn("series \"{}\": {} messages were dropped while its start was waiting, for lack of memory", name,
                  refused);
@@ -81,15 +81,13 @@ Result<void> Control::present(const std::string& name, Kept kept) {
     auto event = started(*start);
     event.from_line = true;
     Lock lock(mutex_);
-    const auto step = resolve(lock, std::move(event), [](const auto&) {});
+    const auto step = resolve(lock, std::move(event));
     Result<void> taken;
     if (step.answer.kind == series::Answer::Kind::accept) {
       taken = take_part(lock, *start);
       lock.unlock();
     } else {
-      auto why = refusal_of(registry_, rules_, step.answer, start->series, slots_.at(name).file.get());
-      lock.unlock();
-      taken = refuse(name, step, std::move(why));
+      taken = refuse(lock, step, start->series);
     }
     // It was acknowledged when it came.
     if (!taken.ok() && start->acks) start->acks->refused(name, start->series.element, taken.error().message());
@@ -100,13 +98,11 @@ Result<void> Control::present(const std::string& name, Kept kept) {
       return make_error(Errc::refused, "image {} of series \"{}\" comes from a client whose start was rejected",
                         value(frame->number), name);
     Lock lock(mutex_);
-    const auto step =
-        resolve(lock,
-                series::FrameSeen{
-                    .name = name, .generation = frame->generation, .number = value(frame->number), .from_line = true},
-                [](const auto&) {});
+    const auto step = resolve(
+        lock, series::FrameSeen{
+                  .name = name, .generation = frame->generation, .number = value(frame->number), .from_line = true});
     if (step.answer.kind != series::Answer::Kind::accept) return refusal_of(registry_, rules_, step.answer, *frame);
-    const auto file = slots_.at(name).file;
+    const auto file = slots_.file(name);
     lock.unlock();
     frame->waited = true;
     return admit_(file, std::move(*frame));
@@ -115,7 +111,7 @@ Result<void> Control::present(const std::string& name, Kept kept) {
     auto event = ended(*end, rules_.rank);
     event.from_line = true;
     Lock lock(mutex_);
-    (void)resolve(lock, std::move(event), [](const auto&) {});
+    (void)resolve(lock, std::move(event));
     return {};
   }
   const auto file = find(name);

@@ -67,6 +67,7 @@ void SeriesEvents::ended(const SeriesFile& file, series::EndedBy why, const std:
   const auto stats = file.stats();
   const auto& start = file.series();
   const auto frames = std::max(start.frames, stats.ledger.end);
+  const auto last_frame_ns = std::max(file.facts().last_activity, progress.started_ns);
   const auto ms = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
   if (file.was_removed())
     spdlog::error("{} was deleted during the recording: its {} frames are lost", file.path(), stats.frames_written);
@@ -96,8 +97,7 @@ void SeriesEvents::ended(const SeriesFile& file, series::EndedBy why, const std:
                               {"stored_bytes", stats.stored_bytes},
                               {"pool_used_bytes_max", pool_.used_bytes_max()},
                               {"pool_bytes", pool_.budget_bytes()},
-                              {"frames_seconds",
-                               seconds(std::max(file.last_activity_ns(), progress.started_ns) - progress.started_ns)},
+                              {"frames_seconds", seconds(last_frame_ns - progress.started_ns)},
                               {"seconds", seconds(monotonic_ns() - progress.started_ns)},
                               {"latency_ms",
                                {{"p50", ms(stats.latency.quantile_ns(0.5))},

@@ -128,7 +128,7 @@ Result<json> Coordinator::answer(unsigned from, const json& question) {
   if (what == "terms") return answer_terms(question);
   if (what == "end") {
     const auto file = control_->find(series_in(question));
-    return json{{"end", file ? file->end() : std::uint64_t{0}}};
+    return json{{"end", file ? file->stats().ledger.end : std::uint64_t{0}}};
   }
   return make_error(Errc::malformed, "rank {} asks \"{}\"", from, what);
 }

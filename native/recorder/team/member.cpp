@@ -137,7 +137,7 @@ void Member::tick(const std::vector<std::shared_ptr<SeriesFile>>& open, bool fra
   if (now_ns - busy_told_ns_ < busy_interval_ns) return;
   busy_told_ns_ = now_ns;
   for (const auto& file : open)
-    if (frames_wait || file->busy()) team_.tell(job::lead, notice("busy", file->series().unique_id));
+    if (frames_wait || file->facts().busy) team_.tell(job::lead, notice("busy", file->series().unique_id));
 }
 
 /// On the job's thread, which must not wait.

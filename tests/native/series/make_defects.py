@@ -19,36 +19,32 @@ ROWS: list[tuple[str, str, str]] = [
     # When a series is over.
     ("ending.cpp", "facts.whole && since_last >= timeouts.end && !facts.busy", "false"),
     ("ending.cpp", "std::max(at_, facts.last_activity)", "at_"),
-    ("registry.cpp", "if (!all) return rules_.timeouts.idle;", "if (!all) return 0;"),
-    ("registry.cpp", "event.sole || !can_follow(entry, event)", "true"),
-    ("registry.cpp", "guests_ == 0 && !entry.roster.any_lost()", "true"),
-    ("registry_starts.cpp", "entry.ending.is_set() && all_had_ended", "false"),
-    ("registry.cpp", "now_ - entry.abandoned_at >= rules_.timeouts.idle", "false"),
+    ("parts/ends.cpp", "if (!all) return timeouts.idle;", "if (!all) return 0;"),
+    ("parts/ends.cpp", "event.sole || !can_follow(entry, event)", "true"),
+    ("parts/connections.cpp", "guests_ > 0 || roster.any_lost()", "false"),
+    ("parts/ends.cpp", "entry.recording.ending.is_set() && all_had_ended", "false"),
+    ("parts/closing.cpp", "now - *abandoned_at >= rules.timeouts.idle", "false"),
     # Which series a message is of.
-    ("registry.cpp", "event.generation != 0 && event.generation != entry->generation", "false"),
-    ("registry_starts.cpp", "end_others_of(event.who, event.name);", ""),
-    ("registry_starts.cpp", "entry.roster.rival_of(event.who)", "nullptr"),
-    ("registry_starts.cpp", "now_ >= entry.claim_until", "true"),
-    ("registry_starts.cpp", "entry.was_whole && entry.whole_arm_date == event.what.arm_date", "false"),
-    ("registry_starts.cpp", "forget_early(entry);", ""),
-    (
-        "registry.cpp",
-        "entry.was_closed || entry.state == State::closing || entry.state == State::opening",
-        "false",
-    ),
+    ("parts/search.cpp", "event.generation != 0 && event.generation != entry->generation", "false"),
+    ("parts/starts.cpp", "ends_.end_others_of(event.who, event.name);", ""),
+    ("parts/starts.cpp", "entry.recording.roster.rival_of(event.who)", "nullptr"),
+    ("parts/starts.cpp", "context_.now >= probe->until", "true"),
+    ("parts/starts.cpp", "past.whole && past.arm_date == event.what.arm_date", "false"),
+    ("parts/opening.cpp", "context_.names.forget_early_frames(*entry);", ""),
+    ("parts/search.cpp", "entry.past || entry.state == State::opening", "false"),
     # Files, and who waits for one.
-    ("registry.cpp", "places_.leave(name);", ""),
-    ("registry.cpp", "!rules_.coordinates() || is_waited_for(entry)", "!rules_.coordinates()"),
-    ("registry.cpp", "entry.behind.insert(rank);", ""),
-    ("registry_starts.cpp", "entry.behind.insert(event.who.rank);", ""),
-    ("registry.cpp", "found->second.generation != event.generation", "false"),
-    ("registry_starts.cpp", "room.hold(bytes)", "(room.hold(bytes), true)"),
-    ("registry.cpp", "set_ending(*longest, 0, true, EndedBy::room);", ""),
-    ("registry.cpp", "now_ >= deadline || stopping_", "false"),
+    ("parts/closing.cpp", "context_.places.leave(event.name);", ""),
+    ("parts/closing.cpp", "!rules.coordinates() || is_waited_for(entry)", "!rules.coordinates()"),
+    ("parts/calls.cpp", "entry.ranks.behind.insert(rank);", ""),
+    ("parts/starts.cpp", "entry.ranks.behind.insert(event.who.rank);", ""),
+    ("parts/calls.cpp", "entry->generation != event.generation", "false"),
+    ("parts/lines.cpp", "room.hold(bytes)", "(room.hold(bytes), true)"),
+    ("parts/closing.cpp", "context_.set_ending(*longest, 0, true, EndedBy::room);", ""),
+    ("parts/context.cpp", "now >= deadline || stopping", "false"),
     # Ranks, and the stop.
-    ("registry.cpp", "if (entry.awaited.empty()) command_close(name, entry);", "command_close(name, entry);"),
-    ("registry.cpp", "now_ >= entry.handover_until", "false"),
-    ("registry.cpp", "stopping_ || entry.close_asked", "false"),
+    ("parts/closing.cpp", "if (ranks.awaited.empty()) command(name, entry);", "command(name, entry);"),
+    ("parts/closing.cpp", "context_.now >= *until", "false"),
+    ("parts/closing.cpp", "context_.stopping || entry.request.close", "false"),
 ]
 
 
@@ -61,11 +57,11 @@ def with_defect(text: str, number: int, piece: str, instead: str) -> str:
 
 
 def main(source: Path, into: Path) -> None:
-    texts = {path.name: path.read_text() for path in source.glob("*.cpp")}
+    texts = {path.relative_to(source).as_posix(): path.read_text() for path in source.rglob("*.cpp")}
     for number, (name, piece, instead) in enumerate(ROWS, 1):
         texts[name] = with_defect(texts[name], number, piece, instead)
-    into.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
+        (into / name).parent.mkdir(parents=True, exist_ok=True)
         (into / name).write_text("namespace penstock::series { extern unsigned defect; }\n" + text)
     rows = "".join(f'    R"({name}: {piece})",\n' for name, piece, _ in ROWS)
     (into / "defects.cpp").write_text(

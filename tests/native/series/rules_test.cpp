@@ -494,6 +494,18 @@ const Row rows[] = {
        EXPECT_TRUE(rig.noticed(Notify::What::in_vain));
        EXPECT_EQ(rig.registry.state("s"), State::refused);
      }},
+    {"ARankReportsTheEndOfAnElementWhoseClientLeaves",
+     {.ranks = 2, .rank = 1, .timeouts = {second, 10 * second}},
+     [](Rig& rig) {
+       rig.give(Arrived{"c1"});
+       rig.give(Started{.name = "s",
+                        .who = {.way = Way::tcp, .rank = 1, .source = "c1", .element = 1},
+                        .what = {.id = 1, .elements = 2}});
+       rig.give(Departed{"c1"});
+       ASSERT_TRUE(rig.noticed(Notify::What::ended));
+       EXPECT_EQ(rig.notices.back().who.element, 1u);
+       EXPECT_TRUE(rig.notices.back().by_all);
+     }},
     {"AnElementThatIsRefusedCountsWhereOthersAreRecorded", pulls(2),
      [](Rig& rig) {
        rig.give(ElementRefused{"s", "p1"});
@@ -539,16 +551,6 @@ const Row rows[] = {
        rig.slow = false;
        rig.start("s", "p0");
        EXPECT_EQ(rig.registry.refused(), 0u);
-     }},
-    {"AResumedClientHearsHowAClosedSeriesEnded", listens(),
-     [](Rig& rig) {
-       rig.client("s", "c0");
-       rig.end_client("s", "c0");
-       rig.after(1, "s", at(rig.now));
-       const auto answer = rig.client("s", "c1", "", true);
-       EXPECT_EQ(answer.kind, Kind::accept);
-       EXPECT_EQ(answer.state, State::closed);
-       EXPECT_EQ(rig.opened, 1);
      }},
 };
 

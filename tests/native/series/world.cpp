@@ -187,7 +187,7 @@ void World::taken(std::size_t index, unsigned rank, const Event& event, const An
     const auto name = index_of(start->name);
     auto& file = all_[rank].files[name];
     if (accepted || answer.why == Why::has_started) end_others(index, name);
-    if (!accepted || answer.state == State::closed) return;
+    if (!accepted) return;
     // One that waited may be of a connection that is gone.
     const auto connection =
         start->who.source == sender.who.source ? sender.connections : sender.series[name].connection;
@@ -208,6 +208,7 @@ void World::taken(std::size_t index, unsigned rank, const Event& event, const An
         fail("an element has two senders", name);
     }
     add(file.begun, index);
+    if (rank != 0) take_part(rank, index, *start);
     // Another pushed it, and has ended: one that is late is waited for.
     return;
   }
@@ -373,6 +374,8 @@ void World::lose(Sender& sender, bool says_bye) {
   const auto index = static_cast<std::size_t>(&sender - senders_.data());
   for (std::uint8_t name = 0; says_bye && name < names_max; ++name) {
     auto& file = all_[0].files[name];
+    // What waits at another rank is presented when it is gone: then it is one that was lost.
+    if (sender.who.rank != 0 && all_[sender.who.rank].files[name].has_line) continue;
     if (file.is != File::Is::open || !holds(file.begun, index) || holds(file.ended, index) ||
         sender.series[name].connection != sender.connections)
       continue;

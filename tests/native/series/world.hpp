@@ -125,7 +125,8 @@ class World {
     std::uint8_t name = 0;
     bool fails = false;
     unsigned asker = 0;
-    bool asks = false;  ///< of a message: it begins, or seeks, a series
+    bool asks = false;        ///< of a message: it begins, or seeks, a series
+    bool takes_part = false;  ///< of a message: so does another start at a rank that has joined the series
     bool waits = false;
     std::size_t sender = 0;
     Event event = {};
@@ -134,7 +135,6 @@ class World {
     std::unique_ptr<Registry> registry;
     std::array<File, names_max> files;
     std::vector<std::string> line;  ///< names that wait for a file, in their order
-    bool stopped = false;
   };
 
   void draw();
@@ -153,12 +153,13 @@ class World {
   void obey(unsigned rank, const Notify& notify);
   void send(unsigned to, std::uint8_t name, const Event& event);
   void present(std::size_t sender, const Event& event);
-  bool settle(Blocked& blocked, const Answer& answer);
   void taken(std::size_t sender, unsigned rank, const Event& event, const Answer& answer);
   void end_by_start(std::size_t index, File& file);
   void end_others(std::size_t index, std::uint8_t name);
   void keep(unsigned rank, std::size_t sender, const Event& event, const Answer& answer);
   void reply(unsigned asker, std::size_t sender, const Event& question, const Answer& answer);
+  void keep_for_rank(const Event& start, std::size_t sender, const Answer& answer);
+  void take_part(unsigned rank, std::size_t sender, Started start);
   void keep_at_rank(unsigned rank, std::uint8_t name);
   void ask_again();
   void act(Sender& sender, std::size_t index);

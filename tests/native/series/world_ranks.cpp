@@ -6,6 +6,19 @@
 
 namespace penstock::series::testing {
 
+namespace {
+
+/// What a rank asks the coordinator because of a start.
+Started question_of(unsigned rank, Started start) {
+  start.who.rank = rank;
+  if (start.who.way == Way::tcp) start.who.source.clear();
+  start.from_line = false;
+  start.since = 0;
+  return start;
+}
+
+}  // namespace
+
 void World::obey(unsigned rank, const Open& open) {
   const auto name = index_of(open.name);
   auto& here = all_[rank];
@@ -34,12 +47,7 @@ void World::obey(unsigned rank, const Open& open) {
   }
   Event question = Sought{.name = open.name, .rank = rank, .again = open.again};
   if (!open.sought) {
-    auto start = std::get<Started>(*current_);
-    start.who.rank = rank;
-    if (start.who.way == Way::tcp) start.who.source.clear();
-    start.from_line = false;
-    start.since = 0;
-    question = start;
+    question = question_of(rank, std::get<Started>(*current_));
   }
   jobs_.push_back({.what = Job::What::message,
                    .at = now_ + some_time(second / 10),
@@ -69,11 +77,6 @@ void World::obey(unsigned rank, const Notify& notify) {
   who.rank = rank;
   if (who.way == Way::tcp) who.source.clear();
   switch (notify.what) {
-    case What::began: {
-      Started start{.name = notify.name, .who = who, .what = announced(name, {})};
-      send(0, name, start);
-      break;
-    }
     case What::ended: send(0, name, Ended{.name = notify.name, .who = who, .by_all = notify.by_all}); break;
     case What::refused:
     case What::early: break;
@@ -146,6 +149,11 @@ void World::happen(const Job& job) {
       break;
     }
     case Job::What::message: {
+      if (job.takes_part) {
+        const auto answer = step(0, job.event);
+        if (answer.kind == Answer::Kind::wait) keep_for_rank(job.event, job.sender, answer);
+        break;
+      }
       if (job.asks) {
         reply(job.asker, job.sender, job.event, step(0, job.event));
         break;
@@ -197,6 +205,30 @@ void World::happen(const Job& job) {
       break;
     }
   }
+}
+
+/// The coordinator hears of it as of a start that begins a series.
+void World::take_part(unsigned rank, std::size_t sender, Started start) {
+  jobs_.push_back({.what = Job::What::message,
+                   .at = now_ + some_time(second / 10),
+                   .rank = 0,
+                   .name = index_of(start.name),
+                   .asker = rank,
+                   .takes_part = true,
+                   .sender = sender,
+                   .event = question_of(rank, std::move(start))});
+}
+
+/// A start of another rank that waits in the coordinator's line.
+void World::keep_for_rank(const Event& event, std::size_t sender, const Answer& answer) {
+  const auto& start = std::get<Started>(event);
+  auto& file = all_[0].files[index_of(start.name)];
+  if (!file.has_line) all_[0].line.push_back(start.name);
+  file.line.push_back({event, sender});
+  file.has_line = true;
+  file.generation = answer.generation;
+  file.superseded = false;
+  file.starts_kept += start.bytes;
 }
 
 /// The coordinator calls the rank when the file is there; until then what comes is kept behind the start, if one came.
@@ -275,14 +307,7 @@ void World::reply(unsigned asker, std::size_t sender, const Event& question, con
   if (accepted && answer.state == State::opening)
     return wait(Sought{.name = name_of(name), .rank = asker}, now_ + second);
   auto& file = all_[0].files[name];
-  if (answer.kind == Answer::Kind::wait) {
-    file.line.push_back({question, sender});
-    file.has_line = true;
-    file.generation = answer.generation;
-    file.superseded = false;
-    file.starts_kept += start->bytes;
-    all_[0].line.push_back(start->name);
-  }
+  if (answer.kind == Answer::Kind::wait) keep_for_rank(question, sender, answer);
   const bool waits = answer.kind == Answer::Kind::wait || answer.kind == Answer::Kind::wait_there;
   const bool was_called = all_[asker].files[name].has_line;
   if (was_called && answer.kind == Answer::Kind::reject && !stopping_)

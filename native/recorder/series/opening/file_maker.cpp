@@ -44,7 +44,7 @@ Result<std::shared_ptr<SeriesFile>> FileMaker::make(Series series, bool answered
   return file;
 }
 
-void FileMaker::decode_maps(Series& again, const SeriesFile& file) {
+void FileMaker::decode_maps(Series& again, SeriesFile& file) {
   if (again.element) decode_maps(again, file.element_starts().map_bytes());
 }
 

@@ -20,7 +20,7 @@ class FileMaker {
   /// room is waited for. May take as long as the storage does.
   Result<std::shared_ptr<SeriesFile>> make(Series series, bool answered);
   /// Of another start of a series that is open: decodes its masks, as far as tables_bytes has room for them.
-  void decode_maps(Series& again, const SeriesFile& file);
+  void decode_maps(Series& again, SeriesFile& file);
 
  private:
   void decode_maps(Series& series, std::uint64_t used_bytes);
