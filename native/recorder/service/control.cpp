@@ -192,6 +192,7 @@ Result<void> Control::settle(const std::string& name, Found found, Start* start)
 /// Another start of a series that is open.
 Result<void> Control::take_part(Lock& lock, Start& start) {
   const auto file = slots_.file(start.series.unique_id);
+  if (!file) return make_error(Errc::out_of_order, "series \"{}\" is closed already", start.series.unique_id);
   lock.unlock();
   auto taken = role_->take_part(*file, start.series, start.answered);
   if (taken.ok() && start.acks) {
