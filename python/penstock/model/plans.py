@@ -254,11 +254,13 @@ class FilesPlan(Plan):
         " files; or a new file after `frames` frames. The file with the series' name always presents all"
         " frames",
     )
-    frames: Annotated[int, Cli("--frames-per-file", panel=panels.FILES, metavar="N")] = Field(
-        0,
-        ge=0,
-        le=2**32,
-        description="number of frames per file; implies the layout `split` (--files split)",
+    frames: Annotated[int, Cli("--frames-per-file", panel=panels.FILES, metavar="N", default="not split")] = (
+        Field(
+            0,
+            ge=0,
+            le=2**32,
+            description="number of frames per file; implies the layout `split` (--files split)",
+        )
     )
 
     @model_validator(mode="after")

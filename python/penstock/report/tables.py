@@ -169,6 +169,7 @@ def info_page(info: "FileInfo") -> RenderableType:
         rows["frames"] = ", ".join(
             missing_words(count, info.reasons) if name == "missing" else f"{count} {name}"
             for name, count in info.ledger.items()
+            if name in ("received", "missing") or (count and name not in info.reasons)
         )
     if info.unfitting:
         columns = [f"{count} of {path}" for path, count in info.unfitting.items()]
