@@ -87,7 +87,8 @@ def _why(reasons: Sequence[str]) -> list[Text]:
 
 def set_text(facts: SetFacts) -> str:
     text = f"{facts.name}: {counted(facts.runs, 'run')}"
-    text += f", {facts.warned} of them warned" if facts.warned else ""
+    if facts.warned:
+        text += " (warned)" if facts.warned == facts.runs == 1 else f", {facts.warned} of them warned"
     text += f", {counted(facts.invalid, 'invalid run')} left out" if facts.invalid else ""
     return f"{text}, from {facts.first} to {facts.last}" if facts.runs else text
 
@@ -159,7 +160,7 @@ def _size(change: float, unit: str, scale: str, sign: str = "") -> str:
     if scale == "ratio":
         return human_percent(change, sign=sign)
     if unit == "share":
-        return f"{human_number(100 * change, sign=sign)} points"
+        return f"{human_number(100 * change, sign=sign)} percentage points"
     return f"{'-' if change < 0 else sign}{value_text(abs(change), unit)}"
 
 

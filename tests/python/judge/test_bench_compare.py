@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 import numpy
 import pytest
@@ -225,7 +226,7 @@ def test_what_cannot_be_told_is_told_with_its_value_its_interval_and_the_rule() 
     row = found.values[0]
     assert row.low is not None
     assert reason.startswith("frames: throughput: its change is -")
-    assert "includes the threshold (-0.99 % to +1 %)" in reason
+    assert "includes the threshold of 1 % either way (factor 1/1.01 to 1.01)" in reason
     assert compare(base, other).reasons == []  # that is "nothing worse"
 
 
@@ -350,6 +351,24 @@ def test_sets_without_a_common_value_cannot_be_told_apart() -> None:
     found = compare(set_of("A", [0], throughput=[1]), set_of("B", [1], latency=[1]))
     assert (found.answer, found.values) == ("cannot tell", [])
     assert found.notes == ["no metric is in all runs of both sets"]
+
+
+def test_sets_of_different_workloads_are_named() -> None:
+    def of(name: str, kind: str, start: int) -> RunSet:
+        parameters = {"parameters": {"kind": kind}}
+        return RunSet(name, [measured(start, {"throughput": 1.0}, name, **parameters)])
+
+    with pytest.raises(UsageError, match="m is a run of metadata, f of frames"):
+        compare(of("m", "metadata", 0), of("f", "frames", 1), force=True)
+
+
+def test_failed_checks_of_a_set_without_a_valid_run_are_named() -> None:
+    valid = set_of("A", [0], throughput=[1])
+    void = [replace(run, validity="invalid", failed_checks=("long enough",)) for run in valid.runs]
+    later = [replace(run, started=run.started + timedelta(1)) for run in void]
+    found = compare(valid, RunSet("B", later))
+    assert found.answer == "invalid"
+    assert found.reasons == ["B has no valid run; failed checks: long enough"]
 
 
 def test_the_same_run_in_both_sets_is_refused() -> None:

@@ -38,6 +38,7 @@ class Measured:
     conditions: dict[str, str]
     fault: str = ""  # what the storage did wrong: an error, or other bytes than were written
     too_short: frozenset[str] = frozenset()  # names of values that it would have, had it been longer
+    failed_checks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,7 @@ def _measured(path: Path, run: Run, case: str | None, block: int | None) -> Meas
         conditions=_conditions(run),
         fault=_fault_of(run),
         too_short=frozenset(too_short_of(run)) - set(values),
+        failed_checks=tuple(check.name for check in run.checks if check.outcome == "failed"),
     )
 
 

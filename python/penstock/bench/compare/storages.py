@@ -44,6 +44,7 @@ def compare(base: RunSet, other: RunSet, threshold: float = 0.0, force: bool = F
     A UsageError where no case is in both, and where parameters differ, unless that is meant (`force`).
     """
     refuse_doubles([*base.runs, *other.runs])
+    _require_one_workload(base, other)
     matched, notes = _match(base, other)
     parameters = [
         difference
@@ -68,10 +69,38 @@ def compare(base: RunSet, other: RunSet, threshold: float = 0.0, force: bool = F
         answer=answer,
         conditions=differences("", all_first, all_second, lambda run: run.conditions),
         parameters=parameters,
-        notes=[*lost, *notes, *_one_after_the_other(matched, base.name, other.name), *_notes(rows)],
-        reasons=_reasons(rows, lost) if answer == "cannot tell" else [],
+        notes=[
+            *lost,
+            *notes,
+            *_one_after_the_other(matched, base.name, other.name),
+            *_notes(rows, bool(matched)),
+        ],
+        reasons=_reasons(rows, lost)
+        if answer == "cannot tell"
+        else [text for each in (base, other) for text in _invalid(each)]
+        if not matched
+        else [],
         values=rows,
     )
+
+
+def _require_one_workload(base: RunSet, other: RunSet) -> None:
+    """Raises UsageError if the sets have no workload in common: they have no metric in common either."""
+    kinds = [sorted({run.parameters.get("kind", "") for run in each.runs}) for each in (base, other)]
+    if kinds[0] and kinds[1] and not set(kinds[0]) & set(kinds[1]):
+        first, second = (", ".join(each) for each in kinds)
+        raise UsageError(
+            f"{base.name} is a run of {first}, {other.name} of {second}", "compare runs of the same workload"
+        )
+
+
+def _invalid(runs: RunSet) -> list[str]:
+    """Returns the failed checks of a set without a valid run."""
+    if runs.valid:
+        return []
+    failed = dict.fromkeys(check for run in runs.runs for check in run.failed_checks)
+    checks = f"; failed checks: {', '.join(failed)}" if failed else ""
+    return [f"{runs.name} has no valid run{checks}"]
 
 
 _Matched = tuple[str, list[Measured], list[Measured]]
@@ -350,15 +379,19 @@ def _reason(row: _Row, difference: Difference, margin: float, test: _Test) -> st
         return _DRIFTED
     if not margin:
         return ""
-    low, high = (human_percent(row.scale.change(each), sign="+") for each in difference.interval())
-    down, up = (human_percent(row.scale.change(each), sign="+") for each in (-margin, margin))
-    found = f"its change is {low} to {high} (95 %)"
-    if difference.p_value(margin) < _ALPHA:
+    is_beyond = difference.p_value(margin) < _ALPHA
+    # Only the interval of this metric alone is beyond the threshold; otherwise that of the table counts.
+    confidence = CONFIDENCE if is_beyond else 1 - test.level
+    low, high = (human_percent(row.scale.change(each), sign="+") for each in difference.interval(confidence))
+    limit = human_number(math.exp(margin), 4)
+    limits = f"{human_percent(math.expm1(margin))} either way (factor 1/{limit} to {limit})"
+    found = f"its change is {low} to {high} ({human_percent(confidence)})"
+    if is_beyond:
         return (
-            f"{found}, which exceeds the threshold ({down} to {up}), but is not significant among"
+            f"{found}, which exceeds the threshold of {limits}, but is not significant among"
             f" {test.family} metrics compared at once: add runs, or compare one --case"
         )
-    return f"{found}, whose interval includes the threshold ({down} to {up}): more runs narrow the interval"
+    return f"{found}, whose interval includes the threshold of {limits}: more runs narrow the interval"
 
 
 def _margin(row: _Row, threshold: float) -> float:
@@ -393,8 +426,8 @@ def _reasons(rows: list[ValueComparison], lost: list[str]) -> list[str]:
     return [*lost, *([] if rows else [_NO_VALUE]), *reported]
 
 
-def _notes(rows: list[ValueComparison]) -> list[str]:
-    notes = [] if rows else [_NO_VALUE]
+def _notes(rows: list[ValueComparison], matched: bool) -> list[str]:
+    notes = [] if rows or not matched else [_NO_VALUE]
     if any(row.design == "apart" and row.p_value is not None for row in rows):
         notes.append(
             "the sets were not measured in alternation, so any change in between looks like a difference"

@@ -32,22 +32,34 @@ def compare_command(
     ],
     threshold: Annotated[
         str,
-        typer.Option(metavar="SHARE", help="Smallest relevant change in percent, 0% to 100%, such as 5%."),
+        typer.Option(
+            metavar="SHARE",
+            help="Smallest relevant change in percent, 0% to 100%, such as 5%.",
+            rich_help_panel=panels.COMPARISON,
+        ),
     ] = "0%",
     case: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Case to compare; with --base-case, the case of B. [default: all cases]"
+            metavar="NAME",
+            help="Case to compare; with --base-case, the case of B. [default: all cases]",
+            rich_help_panel=panels.COMPARISON,
         ),
     ] = None,
     base_case: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Case of A to compare with --case of B. [default: the same case]"),
+        typer.Option(
+            metavar="NAME",
+            help="Case of A to compare with --case of B. [default: the same case]",
+            rich_help_panel=panels.COMPARISON,
+        ),
     ] = None,
     trend_: Annotated[
         bool,
         typer.Option(
-            "--trend", help="Follow each metric through many documents, or through those of one folder."
+            "--trend",
+            help="Follow each metric through many documents, or through those of one folder.",
+            rich_help_panel=panels.COMPARISON,
         ),
     ] = False,
     window: Annotated[
@@ -56,10 +68,16 @@ def compare_command(
             min=3,
             max=1000,
             help="With --trend: number of preceding documents with which each one is compared.",
+            rich_help_panel=panels.COMPARISON,
         ),
     ] = WINDOW,
     force: Annotated[
-        bool, typer.Option("--force", help="Compare even if the two sets measured different workloads.")
+        bool,
+        typer.Option(
+            "--force",
+            help="Compare even if the two sets measured different workloads.",
+            rich_help_panel=panels.COMPARISON,
+        ),
     ] = False,
     output: Annotated[
         Path | None,
