@@ -22,9 +22,9 @@ def how_to_complete(file: str = "FILE") -> str:
     )
 
 
-def counted(count: int, what: str) -> str:
-    """ "1 stream", "2 streams"."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+def counted(count: int, what: str, several: str = "") -> str:
+    """ "1 stream", "2 streams"; `several`: the plural if it is irregular."""
+    return f"{count} {what}" if count == 1 else f"{count} {several or what + 's'}"
 
 
 def missing_words(missing: int, reasons: dict[str, int]) -> str:

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from penstock.bench.run.interference import ALONE, BESIDE, Effect, sound_pairs
+from penstock.bench.run.interference import ALONE, BESIDE, UNDER_WAY, Effect, sound_pairs
 from penstock.bench.run.second import Second
 from penstock.bench.statistics.values import values_of
 from penstock.model.bench.campaigns import Campaign, CaseRun
@@ -34,7 +34,7 @@ def run_line(done: CaseRun) -> str:
     values = values_of(done.run)
     name = next(iter(values), "")
     shown = f"{name} {value_text(values[name].value, values[name].unit)}" if name else "nothing measured"
-    return f"block {done.block + 1}, {done.case}: {shown} ({done.run.validity})"
+    return f"{_run_name(done)}: {shown} ({done.run.validity})"
 
 
 def effects_view(campaign: Campaign, effects: list[Effect]) -> RenderableType:
@@ -62,18 +62,36 @@ def effects_view(campaign: Campaign, effects: list[Effect]) -> RenderableType:
 
 
 def _wanting(campaign: Campaign) -> Iterator[RenderableType]:
-    """Returns the checks that did not pass, once each."""
-    found = {
-        check.name: check for each in campaign.runs for check in each.run.checks if check.outcome != "ok"
-    }
-    under_way = [
-        check
-        for each in campaign.runs
-        if each.case == BESIDE
-        for check in each.run.checks
-        if check.name == "background load active"
-    ]
-    shown = list({check.name: check for check in [*under_way[-1:], *found.values()]}.values())
-    if shown:
-        yield Text()
-        yield checks_table(shown)
+    """Yields the checks that did not pass, once each, under the run that they are of."""
+    seen: set[str] = set()
+    last = max((n for n, each in enumerate(campaign.runs) if each.case == BESIDE), default=-1)
+    for number, each in enumerate(campaign.runs):
+        shown = [
+            check
+            for check in each.run.checks
+            if check.name not in seen
+            and (check.outcome != "ok" or (number == last and check.name == UNDER_WAY))
+        ]
+        seen |= {check.name for check in shown}
+        if shown:
+            yield Text()
+            yield Text(f"Checks of {_run_name(each)}:")
+            yield checks_table(shown)
+    for each in campaign.runs:
+        yield from _why_invalid(each)
+
+
+def _why_invalid(done: CaseRun) -> Iterator[Text]:
+    failed = [check for check in done.run.checks if check.outcome == "failed"]
+    if done.run.validity != "invalid" or not failed:
+        return
+    yield Text(f"\n{_run_name(done)} is invalid. Why:")
+    yield from (Text(f"- {check.reported}") for check in failed)
+    if advice := [f"- {check.name}: {check.advice}" for check in failed if check.advice]:
+        yield Text("What to do:")
+        yield from map(Text, advice)
+
+
+def _run_name(done: CaseRun) -> str:
+    """Returns "block 1, with background load"."""
+    return f"block {done.block + 1}, {ALONE if done.case == ALONE else 'with background load'}"

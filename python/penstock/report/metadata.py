@@ -7,7 +7,8 @@ from rich.text import Text
 from penstock.bench.run.metadata import bytes_at_once, names_at_once, names_made
 from penstock.model.bench.load import MetadataWorkload, Operation, Sync
 from penstock.model.bench.runs import OPERATION_S_MIN, OperationFigures
-from penstock.model.units import human_seconds, human_size
+from penstock.model.text import counted
+from penstock.model.units import human_bytes, human_seconds, human_size
 from penstock.report.tables import fact_table, repeated_rows
 
 TOO_SHORT = "too short"
@@ -35,7 +36,7 @@ def metadata_plan_view(
     rows = {
         "target": f"a new directory in {target}, removed afterwards",
         **tree_rows(workload, ranks),
-        "at once": f"{names_at_once(workload, ranks)} names, {human_size(bytes_at_once(workload, ranks))}",
+        "at once": f"{names_at_once(workload, ranks)} names, {human_bytes(bytes_at_once(workload, ranks))}",
     }
     if workload.files:
         rows["files"] = f"{human_size(workload.file_bytes)} each, sync: {sync}"
@@ -50,7 +51,8 @@ def tree_rows(workload: MetadataWorkload, ranks: int = 1) -> dict[str, str]:
     trees = "one tree for all threads" if workload.shared else "one tree per thread"
     rows = {
         "threads": f"{workload.threads}{f' per rank, {ranks} ranks' if ranks > 1 else ''}, {trees}",
-        "tree": f"{workload.tree_folders} directories (depth {workload.depth}, branch {workload.branch})",
+        "tree": f"{counted(workload.tree_folders, 'directory', 'directories')} (depth {workload.depth},"
+        f" branch {workload.branch})",
         "items": f"{workload.items} {kinds} per directory and thread,"
         f" {workload.items_each(ranks)} of each kind in all",
         "iterations": f"{workload.iterations}, {names_made(workload, ranks)} names in all",

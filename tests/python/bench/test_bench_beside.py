@@ -35,19 +35,19 @@ def test_blocks_have_both_cases_and_the_other_load_was_there(run: RunCommand, tm
     finished = run("bench", "frames", str(tmp_path), *FRAMES, *options)
     campaign = campaign_of(finished.stdout)
     assert campaign.complete, finished.stderr
-    assert [case.name for case in campaign.cases] == ["alone", "beside"]
+    assert [case.name for case in campaign.cases] == ["alone", "background"]
     assert campaign.cases[1].parameters == {"beside": STREAM, "beside_target": str(other)}
     assert [each.block for each in campaign.runs] == [0, 0, 1, 1]
     for block in (0, 1):
-        assert {each.case for each in campaign.runs if each.block == block} == {"alone", "beside"}
+        assert {each.case for each in campaign.runs if each.block == block} == {"alone", "background"}
     for each in campaign.runs:
         checks = {check.name: check for check in each.run.checks}
         assert each.run.frames is not None
         assert each.run.frames.due == 120
-        assert ("background load active" in checks) == (each.case == "beside")
+        assert ("background load active" in checks) == (each.case == "background")
         assert "machine quiet" in checks
         assert each.case == "alone" or "storage used exclusively" not in checks
-        if each.case == "beside":
+        if each.case == "background":
             # 8 MiB are written within a moment: it is begun again and again.
             actual = checks["background load active"].actual
             assert int(actual.split("started ")[1].split()[0]) > 1
@@ -72,7 +72,7 @@ def test_the_document_of_a_stream_beside_frames_is_kept(run: RunCommand, tmp_pat
     assert effects(campaign) == []
     assert "Medians of 0 blocks" in finished.stdout
     assert "1 left out" in finished.stdout
-    assert "beside / alone" in finished.stdout
+    assert "background / alone" in finished.stdout
     assert list(target.iterdir()) == []
 
 
@@ -84,7 +84,7 @@ def test_a_command_of_ones_own_ends_with_all_that_it_started(run: RunCommand, tm
     options = ("--background", f"command -- sh -c '{script}'", "--blocks", "1")
     campaign = campaign_of(run("bench", "frames", str(target), *FRAMES, *options).stdout)
     assert campaign.complete
-    (beside,) = (each.run for each in campaign.runs if each.case == "beside")
+    (beside,) = (each.run for each in campaign.runs if each.case == "background")
     checks = {check.name: check.outcome for check in beside.checks}
     assert checks["background load active"] == "ok"
     child = int((tmp_path / "pid").read_text())
@@ -143,7 +143,7 @@ def test_what_ends_too_early_beside_makes_the_run_invalid(run: RunCommand, tmp_p
     )
     campaign = campaign_of(finished.stdout)
     assert finished.returncode == 4
-    (beside,) = (each.run for each in campaign.runs if each.case == "beside")
+    (beside,) = (each.run for each in campaign.runs if each.case == "background")
     (check,) = (check for check in beside.checks if check.name == "background load active")
     assert check.outcome == "failed"
     assert "false ended with exit code 1" in check.actual
@@ -229,10 +229,10 @@ def test_effects_are_ratios_within_blocks() -> None:
         title="",
         seed=1,
         blocks=4,
-        cases=[Case(name="alone"), Case(name="beside")],
+        cases=[Case(name="alone"), Case(name="background")],
         runs=[
             *(of(n, "alone", 2 * (n + 1)) for n in range(3)),
-            *(of(n, "beside", 6 * (n + 1)) for n in range(3)),
+            *(of(n, "background", 6 * (n + 1)) for n in range(3)),
             of(3, "alone", 1000),  # its partner was cut short
         ],
     )
@@ -249,7 +249,7 @@ def test_a_storm_of_names_runs_beside(run: RunCommand, tmp_path: Path) -> None:
     storm = "metadata --items 300 --iterations 3 --size 1KiB --rename --threads 2"
     finished = run("bench", "frames", str(tmp_path), *FRAMES, "--background", storm, "--blocks", "1")
     campaign = campaign_of(finished.stdout)
-    (beside,) = (each.run for each in campaign.runs if each.case == "beside")
+    (beside,) = (each.run for each in campaign.runs if each.case == "background")
     (check,) = (check for check in beside.checks if check.name == "background load active")
     assert "started 0 times" not in check.actual
     assert beside.frames is not None

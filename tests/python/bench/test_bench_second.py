@@ -118,7 +118,7 @@ def test_frames_are_measured_beside_a_reader(run: RunCommand, data: Path, tmp_pa
     finished = run("bench", "frames", str(target), *FRAMES, "--json", *beside)
     campaign = Campaign.model_validate_json(finished.stdout)
     assert "2 files of 3.15 MB, read repeatedly; nothing is written" in finished.stderr
-    (run_beside,) = (each.run for each in campaign.runs if each.case == "beside")
+    (run_beside,) = (each.run for each in campaign.runs if each.case == "background")
     (check,) = (check for check in run_beside.checks if check.name == "background load active")
     assert check.outcome == "ok"
     assert "started 1 times" in check.actual

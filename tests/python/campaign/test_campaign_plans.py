@@ -212,7 +212,7 @@ def test_hostile_descriptions_are_refused_with_the_thing_named(words: str) -> No
         ("frames", {"frame_size": "4096 B", "rate": 0, "frames": 10}, "throughput", "lost"),
         ("stream", {"read": False}, "write", "read"),
         ("metadata", {"file_size": "1 B"}, "file read", "file rename"),
-        ("metadata", {"rename": True}, "folder rename", "file read"),
+        ("metadata", {"rename": True}, "directory rename", "file read"),
         ("network", {"latency": "8B,1KiB"}, "round trip 1024 B p99", "round trip 1 B p99"),
         ("network", {}, "both: total share of link", "total"),
         ("frames", {"frame_size": "4096 B", "rate": 10}, "needed", "link"),

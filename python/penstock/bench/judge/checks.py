@@ -215,9 +215,9 @@ def check_storage_was_written(
     backend = document.plan.backend
     name, expected = "storage, not the page cache", "direct I/O, or a sync"
     if isinstance(backend, NullBackend):
-        return make_check(name, "ok", expected, "nothing was stored (--backend null)")
+        return make_check(name, "ok", expected, "not applicable: nothing was stored (--backend null)")
     if memory_file_system:
-        return make_check(name, "ok", expected, "the target is memory")
+        return make_check(name, "ok", expected, "not applicable: the target is memory")
     if document.storage.direct and not direct_cached:
         return make_check(name, "ok", expected, "direct I/O")
     memory = int(document.machine["before"]["memory_bytes"].get("total", 0))
@@ -286,7 +286,8 @@ def check_offered_in_time(document: LoadDocument, workload: FramesWorkload) -> C
 
 def check_ceiling(workload: FramesWorkload, ceiling_hz: float | None) -> Check:
     """Without any storage the generator is well above the rate, or it was what was measured."""
-    name, expected = NOT_THE_BOTTLENECK, f"{CEILING_FACTOR:g} times the rate without storage"
+    name = NOT_THE_BOTTLENECK
+    expected = f"without storage the generator reaches at least {CEILING_FACTOR:g} times the rate"
     if ceiling_hz is None:
         return make_check(name, "warning", expected, "not measured", "worse", "run again")
     factor = ceiling_hz / workload.rate_hz
@@ -328,12 +329,17 @@ def check_steady_phase(phase: StreamPhase, longer: str) -> Iterator[Check]:
 
 def _steady(what: str, longer: str, found: Movement, moved: bool, got_worse: bool, beside: str = "") -> Check:
     """Figures of a storage that gets slower are better than what comes. `beside`: what counts for nothing."""
-    towards = ("slower" if got_worse else "faster") if moved else "as before"
+    change = human_percent(found.change, sign="+")
+    actual = f"{'slower' if got_worse else 'faster'} at the end: {change}"
+    if not moved:
+        actual = (
+            f"{change} at the end, within {'the scatter' if abs(found.change) > CHANGE_MIN else 'the limit'}"
+        )
     return make_check(
         f"steady {what}",
         "warning" if moved else "ok",
         f"constant from start to end, within {100 * CHANGE_MIN:.0f} % or its scatter{beside}",
-        f"{towards} at the end: {human_percent(found.change, sign='+')}",
+        actual,
         "better" if got_worse else "worse",
         f"increase {longer}, so that the run reaches a steady state",
     )

@@ -20,7 +20,8 @@ from penstock.model.errors import PenstockError
 from penstock.model.units import human_seconds
 from penstock.programs.beside import Repeated, RepeatedLoad, Stint
 
-ALONE, BESIDE = "alone", "beside"
+ALONE, BESIDE = "alone", "background"
+UNDER_WAY = "background load active"
 UNDER_WAY_SHARE, UNDER_WAY_SHARE_MIN = 0.95, 0.5
 # What the second load does to this machine and its storage is what is looked for. How much of processors'
 # time is its own is known, of the device's bytes it is not.
@@ -133,7 +134,7 @@ def check_under_way(
     if problem is not None:
         outcome, actual = "failed", f"{actual}; it ended: {problem}"
     return Check(
-        name="background load active",
+        name=UNDER_WAY,
         outcome=outcome,
         expected=f"at least {100 * UNDER_WAY_SHARE:.0f} % of the time (below"
         f" {100 * UNDER_WAY_SHARE_MIN:.0f} %: invalid)",

@@ -160,7 +160,7 @@ class WrittenParameters(StoredParameters):
         None,
         ge=1,
         le=CONTENT_RATIO_MAX,
-        description="compression ratio of the content compressible, 1 to 10",
+        description="compression ratio of the content compressible",
     )
     content_file: Annotated[str | None, Cli(panel=panels.WORKLOAD, metavar="FILE")] = Field(
         None,
@@ -480,8 +480,8 @@ class MetadataParameters(WrittenParameters):
         " many"
         " positions further; the number of threads per rank shifts to the next rank",
     )
-    only: Annotated[Literal["both", "folders", "files"], Cli(panel=panels.WORKLOAD)] = Field(
-        "both", description="kind of items: directories (folders), files, or both"
+    only: Annotated[Literal["both", "directories", "files"], Cli(panel=panels.WORKLOAD)] = Field(
+        "both", description="kind of items: directories, files, or both"
     )
     file_size: Annotated[Size, Cli("--size", panel=panels.WORKLOAD)] = Field(
         0, description="size of a file; non-empty files are also read"
@@ -503,8 +503,8 @@ class MetadataParameters(WrittenParameters):
             self.ranks,
             **self.model_dump(include=same),
             folders=self.only != "files",
-            files=self.only != "folders",
-            file_bytes=self.file_size if self.only != "folders" else 0,
+            files=self.only != "directories",
+            file_bytes=self.file_size if self.only != "directories" else 0,
         )
         return workload, Access(direct=False, sync=self.sync, seed=self.seed, **_content(self))
 
@@ -514,8 +514,8 @@ class MetadataParameters(WrittenParameters):
     def values(self) -> list[str]:
         of_files = ["read"] if self.file_size else []
         of_all = ["create", "stat", *(["rename"] if self.rename else []), "remove"]
-        folders = [f"folder {each}" for each in of_all if self.only != "files"]
-        files = [f"file {each}" for each in (*of_all, *of_files) if self.only != "folders"]
+        folders = [f"directory {each}" for each in of_all if self.only != "files"]
+        files = [f"file {each}" for each in (*of_all, *of_files) if self.only != "directories"]
         return ["tree create", *folders, *files, "tree remove"]
 
 

@@ -65,7 +65,7 @@ def values_of(run: Run) -> dict[str, Value]:
     for operation in run.metadata:
         if operation.too_short and run.validity != "invalid":
             continue
-        values[operation.operation.replace("_", " ")] = Value(operation.rate_mean, "1/s", "higher")
+        values[_operation_name(operation.operation)] = Value(operation.rate_mean, "1/s", "higher")
     if run.network is not None:
         for transfer in run.network.transfers:
             values[transfer.name] = Value(transfer.bytes_per_s, "B/s", "higher")
@@ -84,7 +84,7 @@ def values_of(run: Run) -> dict[str, Value]:
 def too_short_of(run: Run) -> set[str]:
     """Names among `values_of`, whose phases or operations were too short for a figure."""
     phases = {phase.phase for phase in run.streams if phase.too_short}
-    return phases | {each.operation.replace("_", " ") for each in run.metadata if each.too_short}
+    return phases | {_operation_name(each.operation) for each in run.metadata if each.too_short}
 
 
 def derived_of(run: Run) -> dict[str, Reading]:
@@ -143,3 +143,8 @@ def _share(frames: FrameFigures, hits: int) -> Value:
 def _duration(milliseconds: float) -> Value:
     """A bucket of the histogram is 0.4 % wide, and any place in it as probable as another."""
     return Value(milliseconds, "ms", "lower", 0.004 * milliseconds / math.sqrt(12))
+
+
+def _operation_name(operation: str) -> str:
+    """Returns "directory create" of folder_create, the name in documents."""
+    return operation.replace("folder_", "directory_").replace("_", " ")

@@ -17,7 +17,7 @@ RanksOption = Annotated[
     typer.Option(
         min=1,
         max=256,
-        help="Number of MPI processes that put on the load together. [default: one process without MPI]",
+        help="Number of MPI processes that generate the load. [default: one process without MPI]",
         rich_help_panel=panels.WORKLOAD,
     ),
 ]
