@@ -17,7 +17,7 @@ def value_text(value: float, unit: str, like: float | None = None) -> str:
             return human_seconds(value)
         case "share":
             return human_percent(value)
-        case _ if unit.startswith("/"):
-            return f"{human_number(value, 4)}{unit}"
+        case "1/s":
+            return f"{human_number(value, 4)}/s"
         case _:
             return f"{human_number(value, 4)} {unit}"

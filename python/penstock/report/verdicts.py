@@ -75,7 +75,7 @@ def _rounded_up(seconds: float) -> str:
 
 def _planned(step: FramesRequest, how: str) -> str:
     frames, files = counted(step.frames, "frame"), counted(step.files, "file")
-    return f"{frames}, {how}; {files}, {human_size(step.bytes)}"
+    return f"{frames}, {how}; {files}, {human_bytes(step.bytes)}"
 
 
 def _planned_search(request: VerdictRequest, fits_hz: float) -> str:
@@ -87,7 +87,7 @@ def _planned_search(request: VerdictRequest, fits_hz: float) -> str:
     largest = request.search_step(top_hz)
     return (
         f"{limit}; at most {human_seconds(request.search_s)} and {request.search_steps_max} steps of"
-        f" {human_seconds(request.step_s)} or more; each writes at most {human_size(largest.bytes)}, removed"
+        f" {human_seconds(request.step_s)} or more; each writes at most {human_bytes(largest.bytes)}, removed"
         f" before the next"
     )
 
@@ -160,10 +160,17 @@ def verdict_rows(verdict: Verdict) -> dict[str, str]:
         rows["bracket"] = bracket_line(verdict.search, verdict.steps)
     if verdict.margin is not None:
         more = " or more" if is_at_least(verdict) else ""
-        rows["margin"] = f"{human_percent(verdict.margin, sign='+')}{more}"
+        rows["margin"] = f"{margin_text(verdict.margin)}{more}"
         rows["equivalent detectors"] = f"{verdict.detectors}{more}"
     rows["lost frames"] = f"{verdict.lost} of {verdict.due} at the detector's rate; {bound_text(verdict)}"
     return rows
+
+
+def margin_text(margin: float) -> str:
+    """Returns "+12.3 %", or "37.1 times what is needed" from twice as much on."""
+    if margin >= 1:
+        return f"{human_number(1 + margin)} times what is needed"
+    return human_percent(margin, sign="+")
 
 
 def best_case_text(best: BestCase) -> str:
@@ -174,7 +181,7 @@ def best_case_text(best: BestCase) -> str:
 
 
 def bound_text(verdict: Verdict) -> str:
-    bound = human_number(verdict.lost_share_bound_95, 2)
+    bound = human_percent(verdict.lost_share_bound_95, 2)
     return f"loss rate below {bound} with 95 % confidence, if frames are lost independently"
 
 

@@ -132,7 +132,7 @@ def test_cells_without_a_figure_say_why() -> None:
     runs = [each.model_copy(update={"run": each.run.model_copy(update=streams)}) for each in campaign.runs]
     campaign = campaign.model_copy(update={"runs": runs})
     assert shown(campaign)[1] == [["1", "500 MB/s", "too short"]]
-    values = next(s for s in page_of(campaign, "x.json").sections if s.title == "Values")
+    values = next(s for s in page_of(campaign, "x.json").sections if s.title == "Metrics")
     texts = [
         [cell.text for cell in row] for row in next(b for b in values.blocks if isinstance(b, Table)).rows
     ]

@@ -157,7 +157,7 @@ def test_a_verdict_whose_document_cannot_be_written_is_shown(
     assert "Does it sustain the custom detector" in shown
     told = page.read_text(encoding="utf-8")
     assert "Does this storage sustain the custom detector" in told
-    assert "Made from a verdict that was not saved" in told
+    assert "Source: a verdict that was not saved" in told
     assert output.read_text() == "mine"
     assert list(memory.iterdir()) == []
 

@@ -45,7 +45,7 @@ def campaign_page(campaign: Campaign, source: str) -> Page:
     points, kinds = _points_of(campaign)
     runs = [each.run for each in campaign.runs]
     sections = [section for section in (_source_section(campaign), views_section(campaign)) if section]
-    sections.append(Section("Values", [*_cases_block(campaign), _values_table(campaign, points, kinds)]))
+    sections.append(Section("Metrics", [*_cases_block(campaign), _values_table(campaign, points, kinds)]))
     plots: list[Block] = [_plot(campaign, name, points[name], kind) for name, kind in kinds.items()]
     sections.append(Section("Plots", plots))
     sections += _checks_sections(campaign)

@@ -60,7 +60,7 @@ def comparison_page(comparison: Comparison, source: str) -> Page:
         banners=_banners(comparison),
         sections=[
             Section("", blocks),
-            Section("Values", [*([plot] if plot is not None else []), *values]),
+            Section("Metrics", [*([plot] if plot is not None else []), *values]),
             Section("Differences in conditions", [_differences(comparison)]),
         ],
     )

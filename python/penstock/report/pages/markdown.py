@@ -29,7 +29,7 @@ def _page(page: Page) -> Iterator[str]:
         yield from (f"> **{_text(banner.text)}**", "")
     for section in page.sections:
         yield from _section(section)
-    yield from (f"Made from {_text(page.source)}.", "")
+    yield from (f"Source: {_text(page.source)}", "")
 
 
 def _section(section: Section) -> Iterator[str]:
