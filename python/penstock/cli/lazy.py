@@ -4,6 +4,7 @@ The list of commands shows their short helps without loading a module: loading a
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +44,9 @@ class GroupedCommand(TyperCommand):
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:
-                sections.setdefault(_panel(parameter), []).append(record)
+                names, text = record
+                plain = (_TYPES.sub("NUMBER", names), _plain_range(text))
+                sections.setdefault(_panel(parameter), []).append(plain)
         order = ["Arguments", *panels.ORDER]
         for title in sorted(sections, key=order.index):
             with formatter.section(title):
@@ -54,6 +57,17 @@ class GroupedCommand(TyperCommand):
             return super().parse_args(ctx, args)
         except WrongOptions as error:
             raise in_our_words(error, ctx) from error
+
+
+_TYPES = re.compile(r"<(int|float)( range)?>")
+_RANGE = re.compile(r"(?P<least>[-+.0-9e]+)<=x<=(?P<most>[-+.0-9e]+)")
+_AT_LEAST = re.compile(r"x>=(?P<least>[-+.0-9e]+)")
+
+
+def _plain_range(text: str) -> str:
+    """Returns the help of an option with "1 to 256" for typer's "1<=x<=256", and one pair of brackets."""
+    text = _RANGE.sub(r"\g<least> to \g<most>", text)
+    return _AT_LEAST.sub(r"at least \g<least>", text).replace("]  [", "; ")
 
 
 def _panel(parameter: Any) -> str:

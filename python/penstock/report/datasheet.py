@@ -35,7 +35,9 @@ def speed_plan_view(request: SpeedRequest, target: str, seconds: float, devices:
 
 
 def _sections(sheet: DataSheet, sources: bool) -> Iterator[Section]:
-    yield Section("Sheet", ("", ""), [("path", sheet.path), ("host", sheet.host), ("made", sheet.made)])
+    yield Section(
+        "Data sheet", ("", ""), [("path", sheet.path), ("host", sheet.host), ("created", sheet.made)]
+    )
     for group in sheet.groups:
         header: Sequence[str] = ("", "value", "from") if sources else ("", "")
         rows: list[Sequence[str]] = [

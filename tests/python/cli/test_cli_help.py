@@ -57,6 +57,13 @@ def test_groups_of_options_are_known(names: tuple[str, ...]) -> None:
     assert shown <= {None, *panels.ORDER}
 
 
+def test_ranges_have_one_style() -> None:
+    shown = " ".join(CliRunner().invoke(application, ["bench", "network", "--help"]).output.split())
+    assert "0.1 to 3600" in shown
+    assert "<=x" not in shown
+    assert "range>" not in shown
+
+
 def test_options_of_record_are_in_groups() -> None:
     shown = runner.invoke(application, ["record", "--help"]).output
     titles = [line for line in shown.splitlines() if line.endswith(":") and not line.startswith(" ")]

@@ -137,7 +137,9 @@ def test_people_see_values_and_reasons(tmp_path: Path) -> None:
         (["/proc/version"], ["/proc/version", "not a directory"]),
         ([".", "--devices"], ["--devices", "--measure"]),
         ([".", "--measure", "--size", "huge"], ["--size", "huge"]),
-        ([".", "--measure", "--size", "4MiB"], ["not confirmed", "--yes"]),
+        ([".", "--measure", "--size", "4MiB"], ["cannot ask for confirmation", "--yes"]),
+        ([".", "--size", "4MiB"], ["--size requires --measure"]),
+        (["/nosuch"], ["/nosuch", "to describe"]),
         ([".", "--markdown", "absent/x.md"], ["--markdown", "absent/x.md"]),
     ],
 )

@@ -19,6 +19,8 @@ from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.plan.datasheet import LocalSpeed
 from penstock.report.datasheet import sheet_markdown, sheet_view, speed_plan_view
 
+_SIZE, _FILES, _SECONDS = "4GiB", 1000, 10.0
+
 
 @reports_errors
 @shows_progress
@@ -42,31 +44,32 @@ def describe_command(
         ),
     ] = False,
     size: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="SIZE",
-            help="With --measure: maximum number of bytes to write and read.",
+            help="With --measure: maximum number of bytes to write and read. [default: 4GiB]",
             rich_help_panel=panels.WORKLOAD,
         ),
-    ] = "4GiB",
+    ] = None,
     files: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=1,
             max=10**6,
-            help="With --measure: number of files to create.",
+            help="With --measure: number of files to create. [default: 1000]",
             rich_help_panel=panels.WORKLOAD,
         ),
-    ] = 1000,
+    ] = None,
     seconds: Annotated[
-        float,
+        float | None,
         typer.Option(
             min=0.1,
             max=600,
-            help="With --measure: duration in seconds of writing, of reading, and of each drive.",
+            help="With --measure: duration in seconds of writing, of reading, and of each drive."
+            " [default: 10]",
             rich_help_panel=panels.WORKLOAD,
         ),
-    ] = 10.0,
+    ] = None,
     markdown: Annotated[
         Path | None,
         typer.Option(
@@ -89,13 +92,19 @@ def describe_command(
     Reads what the kernel and the tools of file systems report. Writes nothing except with --measure. Exit
     code 5: a measurement is invalid, do not use its metric; the data sheet is written nevertheless.
     """
-    (require_writable if measure else require_target)(path)
+    if measure:
+        require_writable(path)
+    else:
+        require_target(path, "to describe")
     require_new(markdown, "--markdown")
-    if devices and not measure:
-        raise UsageError("--devices requires --measure", "add --measure")
+    given = {"--devices": devices or None, "--size": size, "--files": files, "--seconds": seconds}
+    useless = [option for option, value in given.items() if value is not None]
+    if useless and not measure:
+        raise UsageError(f"{useless[0]} requires --measure", f"add --measure, or leave out {useless[0]}")
+    seconds = _SECONDS if seconds is None else seconds
     speeds: list[LocalSpeed] = []
     if measure:
-        request = speed_request(path, size_option(size, "--size"), files, seconds)
+        request = speed_request(path, size_option(size or _SIZE, "--size"), files or _FILES, seconds)
         nodes = _nodes(path) if devices else {}
         info().print(speed_plan_view(request, str(path), seconds, list(nodes)))
         if not dry_run:

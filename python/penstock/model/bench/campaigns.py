@@ -38,7 +38,7 @@ class Target(_Part):
         description="number of servers of the storage, as given by the user; null: not given",
     )
     system: str = Field(
-        "", description="name that targets with other numbers of servers share; empty: the target's name"
+        "", description="name shared by targets with different numbers of servers; empty: the target's name"
     )
     local: str = Field("", description="name of the target that is the local disk of one server")
 
@@ -95,10 +95,10 @@ class Baseline(_Part):
 
 
 class Line(_Part):
-    """Beside the curves of a plot, and a column of its table: what was asked, or what can be reached.
+    """Reference lines of a plot, and a column of its table: what was requested, or what can be reached.
 
-    For each row the median of a value, of the row's own cases or of another one. A plot draws lines that have
-    the unit of its value.
+    Each row has the median of a metric, of the row's own cases or of a reference case. A plot draws the lines
+    that have the unit of its metric.
     """
 
     title: str = Field(min_length=1, max_length=60)
@@ -119,12 +119,12 @@ Aggregate = Literal["median", "max", "min", "mean"]
 class View(_Part):
     """A table or a plot of a campaign. Rows and columns are parameters, or `target`.
 
-    A plot or table has one value, of each case the median of its runs. Extremes have several values, one a
-    row, and of each the most, the least and the mean of the runs. A listing has a case in each row: its
-    parameters, and then several values beside each other.
+    `plot` and `table`: one metric, the median over the runs of each case. `extremes`: one metric per row,
+    with the maximum, minimum and mean over the runs. `listing`: one case per row, with its parameters and
+    several metrics.
 
-    `servers` and `system` are a target's number of servers, and the name that it has in common with targets
-    of other numbers. A view by `servers` leaves out targets for which no number is given.
+    `servers` is the number of servers of a target, and `system` the name shared by targets with different
+    numbers of servers. A view by `servers` leaves out targets for which no number is given.
     """
 
     kind: Literal["table", "plot", "extremes", "listing"]
