@@ -97,7 +97,7 @@ def test_what_cannot_be_recovered_is_said(record: Record, run: Run, tmp_path: Pa
     (tmp_path / "other.h5").write_bytes(b"not of Penstock" * 1000)
     refused = run("recover", str(tmp_path / "other.h5"))
     assert refused.returncode == 1
-    assert "description segment" in refused.stderr
+    assert "`penstock record`" in refused.stderr  # of the remedy
     assert run("recover", str(tmp_path / "nowhere.h5")).returncode == 2
     with h5py.File(tmp_path / "busy.h5", "w") as _:
         busy = run("recover", str(tmp_path / "busy.h5"))
