@@ -15,7 +15,7 @@ from typing import Any
 
 import cbor2
 import numpy
-from detector_stream import start_message
+from detector_stream import multi_dimensional, start_message
 from plain_client import ACK, CLOSED, END, ERROR, HELLO, IMAGE, RESUME, START, crc32c, image_fields
 
 WAIT_S = 60
@@ -47,7 +47,9 @@ class Frames:
 
     def __init__(self, seed: int, shape: tuple[int, int] = (64, 96)) -> None:
         self.shape = shape
-        self._images = numpy.random.default_rng(seed).poisson(0.7, (8, *shape)).astype("<u2")
+        dice = numpy.random.default_rng(seed)
+        self._images = dice.poisson(0.7, (8, *shape)).astype("<u2")
+        self.mask = dice.integers(0, 2, shape, dtype="uint32")
 
     def __getitem__(self, number: int) -> numpy.ndarray:
         image: numpy.ndarray = self._images[number % len(self._images)].copy()
@@ -59,7 +61,7 @@ class Frames:
 def start_fields(name: str, frames: Frames, count: int) -> dict[str, object]:
     """A start message from which a whole NeXus file can be made."""
     fields = {**start_message("uint16", count), "series_unique_id": name, "channels": ["a"]}
-    del fields["pixel_mask"]
+    fields["pixel_mask"] = {"a": multi_dimensional(frames.mask)}
     return {**fields, "image_size_y": frames.shape[0], "image_size_x": frames.shape[1]}
 
 

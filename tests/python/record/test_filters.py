@@ -222,7 +222,7 @@ def test_the_list_of_filters_and_what_is_not_in_it(run: Run, tmp_path: Path) -> 
         ("{filter: blosc, parameters: {cname: lzma}}", ["lzma"]),
         ("{filter: 40000, parameters: {a: 1}}", ["40000", "list of numbers"]),
         ("{filter: 32015, parameters: [-1]}", ["-1"]),
-        ("{filter: zstd, encoding: lz4}", ["encoding", "parameters"]),
+        ("{filter: zstd, encoding: lz4}", ["filter", "encoding"]),
         ("{parameters: [1]}", ["filter"]),
     ],
 )

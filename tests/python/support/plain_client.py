@@ -54,7 +54,7 @@ class Client:
         self.connection.close()
 
     def hang_up(self) -> None:
-        """Reads on until the recorder closes: a close with replies unread would discard what it has not read."""
+        """Reads on until the recorder closes: to close with replies unread discards what it has not read."""
         self.connection.shutdown(socket.SHUT_WR)
         while self.connection.recv(1 << 16):
             pass

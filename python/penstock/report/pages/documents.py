@@ -9,7 +9,7 @@ from penstock.files.documents import Shown
 from penstock.model.bench.campaigns import Campaign
 from penstock.model.bench.comparisons import Comparison
 from penstock.model.bench.runs import Answer, Run, Step, Verdict
-from penstock.model.units import human_hz, human_number, human_percent, human_rate, human_seconds
+from penstock.model.units import human_hz, human_number, human_rate, human_seconds
 from penstock.report.pages.campaign import campaign_page
 from penstock.report.pages.comparison import comparison_page
 from penstock.report.pages.page import Banner, Block, Cell, Lines, Page, Section, State, Table, Tile, Tiles
@@ -24,7 +24,7 @@ from penstock.report.pages.parts import (
     run_section,
 )
 from penstock.report.pages.plots import search_plot
-from penstock.report.verdicts import bound_text, bracket_line, outcome_text, storage_line
+from penstock.report.verdicts import bound_text, bracket_line, margin_text, outcome_text, storage_line
 
 _ANSWER_STATE: dict[Answer, State] = {"yes": "good", "no": "bad", "cannot tell": "warning", "invalid": "void"}
 _OUTCOME_STATE: dict[str, State] = {"held": "good", "not held": "bad", "invalid": "void", "measured": ""}
@@ -114,7 +114,7 @@ def _tiles(verdict: Verdict) -> Tiles:
         more = " or more" if is_at_least(verdict) else ""
         tiles.append(Tile("measured", f"{human_rate(verdict.measured_bytes_per_s)}{more}", how, state))
         good: State = "good" if verdict.margin >= 0 else "bad"
-        margin = f"{human_percent(verdict.margin, sign='+')}{more}"
+        margin = f"{margin_text(verdict.margin)}{more}"
         tiles.append(Tile("margin", margin, "measured over needed", state or good))
         tiles.append(Tile("equivalent detectors", f"{verdict.detectors}{more}", "by bandwidth alone", state))
     if (best := best_case_of(verdict)) is not None:
