@@ -21,7 +21,7 @@ from penstock.files.inspect import PLACES, end_time_place, layout_of, main_datas
 from penstock.files.members import is_member
 from penstock.files.timing import LEDGER, TIMING, frames_without_row
 from penstock.model.errors import PenstockError
-from penstock.model.findings import NO_ENTRY, NO_ROWS, Finding, Level
+from penstock.model.findings import LENGTHS_DISAGREE, NO_ENTRY, NO_ROWS, Finding, Level
 from penstock.model.layout.nodes import DEFAULT
 from penstock.model.layout.own_tree import KEPT_METADATA
 from penstock.model.text import counted, how_to_complete
@@ -417,7 +417,7 @@ def _columns(file: h5py.File) -> Iterator[Finding]:
         if isinstance(column, h5py.Dataset) and column.ndim == 1 and column.shape[0] != frames:
             yield _finding(
                 "error",
-                "lengths disagree",
+                LENGTHS_DISAGREE,
                 column.name,
                 f"{frames} values, one per frame",
                 f"{column.shape[0]}",

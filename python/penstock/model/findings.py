@@ -47,6 +47,7 @@ NOT_COMPARED = "pixels not compared"
 TRUNCATED = "the file is shorter than it says"
 FRAMES_MISSING = "frames are missing"
 FEWER_THAN_ANNOUNCED = "fewer frames than announced"
+LENGTHS_DISAGREE = "lengths disagree"
 
 
 def lacks_checksums(findings: Iterable[Finding]) -> bool:

@@ -13,6 +13,7 @@ from penstock.model.filters import plugin_folder
 from penstock.model.findings import (
     FEWER_THAN_ANNOUNCED,
     FRAMES_MISSING,
+    LENGTHS_DISAGREE,
     NO_CHECKSUMS,
     NOT_COMPARED,
     NOTHING_TO_COMPARE,
@@ -98,12 +99,12 @@ def _judged(report: CheckReport, plan: CheckPlan) -> CheckReport:
 
     A missing reference for `--against` is not damage. A truncated file lacks checksums, frames and the
     description of a simulation because its end is missing. An unfinished file has fewer frames than
-    announced.
+    announced, and its columns end at different frames.
     """
     findings = [_in_words_of_users(each, plan) for each in report.findings]
     is_truncated = any(each.what == TRUNCATED for each in findings)
     implied = {NO_CHECKSUMS, FRAMES_MISSING, NOT_COMPARED} if is_truncated else set()
-    implied |= {FEWER_THAN_ANNOUNCED} if report.unfinished else set()
+    implied |= {FEWER_THAN_ANNOUNCED, LENGTHS_DISAGREE} if report.unfinished else set()
     findings = [each for each in findings if each.what not in implied]
     return report.model_copy(update={"findings": findings, "ok": report.complete and is_clean(findings)})
 

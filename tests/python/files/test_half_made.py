@@ -1,8 +1,12 @@
 """Files that a recorder was making when it was stopped: those without a frame are no damage."""
 
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from conftest import Recorded
 from damage import make_unfinished, try_info
 
 from penstock.model.findings import is_clean
@@ -38,3 +42,28 @@ def test_member_that_lost_its_frames_is_damage(tmp_path: Path) -> None:
     content[:4096] = bytes(4096)
     member.write_bytes(content)
     assert not is_clean(check(check_plan(file, None), lambda _: None).findings)
+
+
+SHORTEN = """
+import os, sys, h5py
+file = h5py.File(sys.argv[1], "r+", libver="latest")
+column = file["/entry/penstock/timing/written"]
+column.resize((column.shape[0] - 3,))
+file.flush()
+if sys.argv[2] == "unfinished":
+    file.swmr_mode = True
+    os._exit(0)
+file.close()
+"""
+
+
+@pytest.mark.parametrize("left", ["finished", "unfinished"])
+def test_columns_of_different_lengths_are_damage_of_a_finished_file_alone(
+    recorded: Recorded, tmp_path: Path, left: str
+) -> None:
+    """Rows of a killed recorder's ranks end at different frames."""
+    file = recorded(np.ones((12, 30, 40), np.uint16))
+    subprocess.run([sys.executable, "-c", SHORTEN, str(file), left], check=True)
+    report = check(check_plan(file, None), lambda _: None)
+    assert report.unfinished == (left == "unfinished")
+    assert ("lengths disagree" in [each.what for each in report.findings]) == (left == "finished")
