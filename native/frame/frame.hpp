@@ -67,7 +67,8 @@ struct Frame {
 
   /// Whom to notify when the frame is safe: what the source gave to FrameSink::begin; null for nobody.
   std::shared_ptr<AckListener> session;
-  bool waited = false;  ///< behind the start of its series
+  std::uint64_t message = 0;  ///< the session's number of the message that brought it
+  bool waited = false;        ///< for the file of its series
 };
 
 }  // namespace penstock

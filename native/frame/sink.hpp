@@ -16,10 +16,10 @@ namespace penstock {
 class AckListener {
  public:
   virtual ~AckListener() = default;
-  /// A frame that was put with this listener as its session, and had to wait, is rejected after all, for the reason
-  /// `why`. Must not block.
-  virtual void rejected(const std::string& /*series_unique_id*/, const Error& /*why*/) {}
-  /// What came of this session and waits behind the start of its series; the sink counts it.
+  /// A frame that was put with this listener as its session, and waited for the file of its series, is rejected for
+  /// the reason `why`. `message` is Frame::message. Must not block.
+  virtual void rejected(std::uint64_t /*message*/, const Error& /*why*/) {}
+  /// Events of this session that wait for the file of its series; the sink counts them.
   std::atomic<std::uint64_t> waiting{0};
 
   /// Every frame below `below` that was put with this listener as its session is safe, if the

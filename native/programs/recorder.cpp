@@ -118,7 +118,7 @@ void wait_until_told(const sigset_t& signals, bool stop_at_eof, const recorder::
     if (signal == SIGUSR2) signal = 0;
     if (signal > 0) spdlog::info("{}: completing the files", signal == SIGINT ? "interrupted" : "stopped by SIGTERM");
     const bool enough = config.series_limit > 0 && recorder.wait_for_limit(std::chrono::milliseconds(0));
-    if (input == Input::ended && config.resume) ::kill(::getpid(), SIGKILL);  // as Lifetime says
+    if (input == Input::ended && config.resume) ::kill(::getpid(), SIGKILL);  // see Lifetime
     if (signal > 0 || enough || input == Input::stop || input == Input::ended) recorder.tell_to_stop();
   }
 }
@@ -210,8 +210,8 @@ struct Only {
   unsigned try_ranks = 0;  ///< not 0: only try the plan out, for so many
 };
 
-/// How the recorder learns that the command that started it is gone. Its files are completed then. With `resume`
-/// it dies at once instead, as in any other crash: the next recorder goes on with its series.
+/// How the recorder learns that the command which started it is gone. It completes its files then. With `resume` it
+/// exits at once instead, as in a crash, and the next recorder resumes its series.
 struct Lifetime {
   pid_t parent = 0;          ///< of a single process; 0: none
   bool stop_at_eof = false;  ///< of a job

@@ -95,9 +95,12 @@ Error bind_error(int errnum, const std::string& name) {
                       "listen on {}: this machine does not have the address; give one of its addresses", name);
   if (errnum == EADDRINUSE)
     return make_error(Errc::refused,
-                      "listen on {}: another program listens there, perhaps a second one of this kind; "
-                      "end it or choose another port",
+                      "listen on {}: the port is in use, perhaps by another program of this kind: stop that one, or "
+                      "choose another port",
                       name);
+  if (errnum == EACCES)
+    return make_error(Errc::permission,
+                      "listen on {}: permission denied: ports below 1024 require root; choose another", name);
   return errno_error(errnum, fmt::format("listen on {}", name));
 }
 

@@ -47,11 +47,13 @@ void Control::present_line(const std::string& name, const Result<void>& begun) {
   while (auto kept = next_of_line(name)) {
     const series::Taken taken{is_start(*kept), kept->bytes};
     const auto session = kept->session();
+    const auto* frame = std::get_if<Frame>(&kept->event);
+    const auto message = frame == nullptr ? 0 : frame->message;
     if (!begun.ok()) {
       refuse_event(*kept, begun.error(), frames);
     } else if (auto presented = present(name, std::move(*kept)); !presented.ok()) {
       report_.reject(source_of_waiting, presented.error());
-      if (session != nullptr) session->rejected(name, presented.error());
+      if (message != 0) session->rejected(message, presented.error());
     }
     Line::done(session);
     if (taken.bytes > 0) present(taken);

@@ -128,7 +128,7 @@ bool Ends::can_follow(const Entry& entry, const Ended& event) const {
   const bool all_pulled_ended = roster.pulled_ended() >= rules.pulled;
   // Each connection over which frames could come is ordered, and has brought its end.
   const bool all_sources_ended = rules.alone() && rules.all_pulled() && all_pulled_ended;
-  // Who begins another series of the same name has no more of this one, whatever was announced.
+  // A source that starts another series of the same name sends no more of this one, even if more was announced.
   if (event.anew && is_pulled) return !all_sources_ended;
   // One sender may interleave two series.
   if (event.by_start) return true;

@@ -16,8 +16,8 @@ class Lines {
   const WaitingBytes& starts() const { return starts_; }
   const WaitingBytes& frames() const { return frames_; }
 
-  /// Keeps an event behind the start of its series. If there is no room for a frame, its source is held back, unless
-  /// other sources send through it as well.
+  /// Holds an event until the file of its series is open. If there is no room for a frame, its source has to wait,
+  /// unless other sources send through it as well.
   Answer keep(const Entry& entry, bool is_start, std::uint64_t bytes);
   void on(const Taken& event) { (event.start ? starts_ : frames_).release(event.bytes); }
 

@@ -154,7 +154,10 @@ Result<void> TcpConnection::greet() {
   PEN_TRY(check_crc("CBOR", header.message_crc, crc32c(message)));
   PEN_ASSIGN(const auto hello, parse_control(TcpKind::hello, message));
   if (options_.token && !same_token(*options_.token, hello.token))
-    return Error(Errc::refused, hello.token.empty() ? "a token is required" : "wrong token");
+    return Error(Errc::refused, hello.token.empty()
+                                    ? "a token is required: pass the recorder's token, in PENSTOCK_TOKEN or by "
+                                      "--token-file"
+                                    : "the token is wrong: it differs from the recorder's");
   if (hello.client.size() > client_bytes_max)
     return make_error(Errc::too_large, "client has {} bytes, which exceeds the maximum of {}", hello.client.size(),
                       client_bytes_max);
@@ -278,6 +281,7 @@ Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, cons
       const bool whole = frame.payload.data() == pixels.bytes.data() && frame.payload.size() == pixels.bytes.size();
       if (whole) frame.payload_crc = pixels.crc;
       frame.session = session_;  // whom to tell when it is safe
+      frame.message = header.sequence;
       if (session_ != nullptr) frame.element = session_->element();
       answer(header.sequence, sink_.put(std::move(frame)));
     }

@@ -37,6 +37,11 @@ std::int64_t deadline_after(std::chrono::nanoseconds wait) {
                                                                           : now_ns + wait.count();
 }
 
+Result<TcpControl> parse_reply(const TcpHeader& header, Bytes message) {
+  if (crc32c(message) != header.message_crc) return make_error(Errc::mismatch, "wrong checksum");
+  return parse_control(header.kind, message);
+}
+
 class TcpSenderSession : public TcpSender {
  public:
   explicit TcpSenderSession(const TcpSenderOptions& options)
@@ -69,7 +74,7 @@ class TcpSenderSession : public TcpSender {
   bool is_full(std::size_t payload_bytes) const;
   Result<void> wait_for_replies();
   Result<void> read_replies();
-  Result<void> handle(const TcpHeader& header, Bytes message);
+  Result<void> handle(TcpKind kind, const TcpControl& reply);
   Result<void> handle_error(const TcpControl& reply);
   void note_state(const TcpControl& reply);
   void clear_state();
@@ -148,6 +153,7 @@ Result<void> TcpSenderSession::connect(std::chrono::nanoseconds patience) {
     if (connected.ok()) return connected;
     const auto code = connected.error().code();
     const bool hopeless = code != Errc::disconnected && code != Errc::timed_out;
+    if (code == Errc::refused) return connected;  // the receiver's own words, with its address
     if (hopeless || monotonic_ns() > give_up_ns) return connected.error().with_context(address());
     std::this_thread::sleep_for(retry_pause);
   }
@@ -363,18 +369,18 @@ Result<void> TcpSenderSession::read_replies() {
     if (header.message_bytes > reply_bytes_max || header.pixels_bytes > 0)
       return make_error(Errc::too_large, "reply of {}: {} bytes", address(), header.message_bytes);
     if (rest.size() - tcp_header_bytes < header.message_bytes) break;
-    PEN_TRY(handle(header, rest.subspan(tcp_header_bytes, header.message_bytes)), "reply of {}", address());
+    const auto message = rest.subspan(tcp_header_bytes, header.message_bytes);
+    PEN_ASSIGN(const auto reply, parse_reply(header, message), "reply of {}: {}", address(), name(header.kind));
+    PEN_TRY(handle(header.kind, reply));
     taken += tcp_header_bytes + header.message_bytes;
   }
   received_.erase(received_.begin(), received_.begin() + static_cast<std::ptrdiff_t>(taken));
   return outcome;
 }
 
-Result<void> TcpSenderSession::handle(const TcpHeader& header, Bytes message) {
-  if (crc32c(message) != header.message_crc) return make_error(Errc::mismatch, "{}: wrong checksum", name(header.kind));
-  PEN_ASSIGN(const auto reply, parse_control(header.kind, message), "{}", name(header.kind));
+Result<void> TcpSenderSession::handle(TcpKind kind, const TcpControl& reply) {
   const bool ours = started_ && reply.series_unique_id == series_.unique_id;
-  switch (header.kind) {
+  switch (kind) {
     case TcpKind::hello: greeted_ = true; return {};
     case TcpKind::error: return handle_error(reply);
     case TcpKind::ack:
@@ -387,15 +393,15 @@ Result<void> TcpSenderSession::handle(const TcpHeader& header, Bytes message) {
   if (!ours) return {};
   if (reply.safe_below > window_.sent_below())
     return make_error(Errc::malformed,
-                      "the receiver acknowledges frames below {} of series \"{}\", but only those below {} were sent: "
-                      "its acknowledgements are not reliable",
-                      reply.safe_below, series_.unique_id, window_.sent_below());
+                      "{}: the receiver acknowledges frames below {} of series \"{}\", but only those below {} were "
+                      "sent: its acknowledgements are not reliable",
+                      address(), reply.safe_below, series_.unique_id, window_.sent_below());
   start_answered_ = true;
   fruitless_connections_ = 0;
   receipt_.safe_below = std::max(receipt_.safe_below, reply.safe_below);
-  if (header.kind == TcpKind::closed || receipt_.safe_below > state_safe_below_) clear_state();
+  if (kind == TcpKind::closed || receipt_.safe_below > state_safe_below_) clear_state();
   window_.acknowledge(receipt_.safe_below, false);
-  if (header.kind == TcpKind::closed) {
+  if (kind == TcpKind::closed) {
     ended_by_ = reply.ended_by;
     receipt_.confirmed = true;
     receipt_.problem = reply.text;
@@ -406,13 +412,14 @@ Result<void> TcpSenderSession::handle(const TcpHeader& header, Bytes message) {
 
 Result<void> TcpSenderSession::handle_error(const TcpControl& reply) {
   const auto text = fmt::format("{}: {}", reply.code, reply.text);
-  if (!greeted_) return make_error(Errc::refused, "the receiver rejects the connection: {}", text);
+  if (!greeted_) return make_error(Errc::refused, "{}: the receiver rejects the connection: {}", address(), reply.text);
   if (reply.sequence == 0) {
     note_state(reply);
     return make_error(Errc::disconnected, "{}: the receiver ends the connection: {}", address(), text);
   }
   if (started_ && !start_answered_ && reply.sequence == start_sequence_)
-    return make_error(Errc::refused, "the receiver rejects the series: {}", text);
+    return make_error(Errc::refused, "{}: the receiver rejects {}{}", address(),
+                      reply.text.starts_with("series \"") ? "" : "the series: ", reply.text);
   if (receipt_.refused++ == 0) receipt_.first_refusal = text;
   // What was refused once is refused again: it is not kept.
   window_.drop(reply.sequence);

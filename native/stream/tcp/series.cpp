@@ -54,9 +54,9 @@ void TcpSession::ask_again(const std::string&, const Error& why) {
   socket_->shut_down_reading();
 }
 
-void TcpSession::rejected(const std::string&, const Error& why) {
+void TcpSession::rejected(std::uint64_t message, const Error& why) {
   MutexLock lock(mutex_);
-  if (replies_ != nullptr) replies_->error(0, why);
+  if (replies_ != nullptr) replies_->error(message, why);
 }
 
 void TcpSession::ended(const std::string&, std::string_view ended_by) {

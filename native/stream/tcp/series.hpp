@@ -52,7 +52,7 @@ class TcpSession : public AckListener {
   void safe_below(const std::string& series_unique_id, FrameNumber below) override;
   /// Tells the client why, and ends the connection: it comes back, and sends what was not acknowledged.
   void ask_again(const std::string& series_unique_id, const Error& why) override;
-  void rejected(const std::string& series_unique_id, const Error& why) override;
+  void rejected(std::uint64_t message, const Error& why) override;
   void ended(const std::string& series_unique_id, std::string_view ended_by) override;
   std::uint64_t window_frames() const override { return window_frames_; }
   bool has_ended() const override { return ended_; }

@@ -131,10 +131,6 @@ class Link:
         elif reply.kind is Kind.BYE:
             raise StoppedError(f"the {self._peer} was stopped")
         elif reply.kind is Kind.ERROR and not self._greeted:
-            if reply.text == "hello: a token is required":
-                raise RefusedError(
-                    f"{self.where}: the {self._peer} requires a token: pass `token`, or set PENSTOCK_TOKEN"
-                )
             raise RefusedError(f"{self.where}: the {self._peer} rejects the connection: {reply.why}")
         elif reply.kind is Kind.ERROR and reply.sequence == 0:
             raise EndedByPeerError(reply.why)

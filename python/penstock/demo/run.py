@@ -188,7 +188,7 @@ def _record_phases(options: DemoOptions, shown: Input, view: ProgressView) -> li
         for number, (title, rate, frames) in enumerate(
             (
                 (options.paced_as(shown.detector), paced, frames_for(options.seconds, paced)),
-                ("unpaced", 0.0, options.frames_fast),
+                ("at maximum rate", 0.0, options.frames_fast),
             ),
             start=1,
         ):

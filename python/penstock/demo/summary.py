@@ -82,7 +82,7 @@ def summary_page(summary: Summary) -> RenderableType:
 def _rows(phase: PhaseResult) -> dict[str, str]:
     recorded, sent, checked = phase.recorded, phase.sent, phase.check
     stored, took = human_bytes(recorded.stored_bytes), human_seconds(sent.seconds)
-    asked = f", {human_number(phase.asked_hz, 6)} asked" if phase.asked_hz else ""
+    asked = f" ({human_number(phase.asked_hz, 6)} Hz requested)" if phase.asked_hz else ""
     late = (
         f", {sent.late} sent late (by {human_seconds(sent.late_max_ms / 1e3)} at most)" if sent.late else ""
     )

@@ -100,8 +100,9 @@ def rate_curve(file: h5py.File, path: str = "/entry/data/data") -> list[RatePoin
         return []
     begin = int(received[known_in].min())
     seconds = (max(int(received.max()), int(written.max())) - begin) / 1e9
-    width = max(seconds / _BINS, _BIN_SECONDS_MIN)
-    bins = int(seconds / width) + 1
+    # Equal bins that cover the series exactly: a shorter last one would look like a drop.
+    bins = max(1, int(seconds / max(seconds / _BINS, _BIN_SECONDS_MIN)))
+    width = seconds / bins or _BIN_SECONDS_MIN
     frame_bytes = float(numpy.prod(dataset.shape[1:])) * dataset.dtype.itemsize
     came = _binned((received[known_in] - begin) / 1e9, numpy.full(known_in.sum(), frame_bytes), width, bins)
     sizes = chunk_bytes(dataset, len(written))

@@ -26,7 +26,6 @@ from pydantic import BaseModel
 from penstock.model.errors import ExitCode, PenstockError
 from penstock.model.events import Event, parse_event
 from penstock.model.text import one_short_line
-from penstock.programs.failures import explained
 from penstock.programs.locate import find_program
 from penstock.programs.ranks import Ranks
 
@@ -277,10 +276,7 @@ class Program:
         own = (ExitCode.USAGE, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
         kind = ExitCode(code) if code in own else ExitCode.FAILED
         if self.failure is not None and code > 0:
-            message, remedy = (
-                explained(self.failure) if self.name == "penstock-recorder" else (self.failure, "")
-            )
-            raise PenstockError(message, remedy, kind)
+            raise PenstockError(self.failure, code=kind)
         log = "" if self._on_log is not None else "\n".join(self.log)  # whoever follows the log has seen it
         if code in (-signal.SIGINT, -signal.SIGTERM):
             kind = ExitCode.of_signal(signal.Signals(-code).name)

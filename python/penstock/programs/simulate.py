@@ -24,7 +24,6 @@ from penstock.model.plans import (
     ZmqTarget,
 )
 from penstock.model.units import split_address
-from penstock.programs.failures import explained
 from penstock.programs.process import LogLine, Program, forwarding_signals
 
 if TYPE_CHECKING:  # it loads HDF5
@@ -273,14 +272,12 @@ def simulate(
                 on_event(event)
         code = program.wait()
         if end is not None and end.problem:
-            problem, remedy = explained(end.problem)
             raise PenstockError(
-                f"{end.frames_sent} of {plan.frames} frames were sent: {problem}",
-                remedy or _target_remedy(plan, problem),
+                f"{end.frames_sent} of {plan.frames} frames were sent: {end.problem}",
+                _target_remedy(plan, end.problem),
             )
         if end is None and code == ExitCode.FAILED and program.failure is not None:
-            problem, remedy = explained(program.failure)
-            raise PenstockError(f"nothing was sent: {problem}", remedy or _target_remedy(plan, problem))
+            raise PenstockError(f"nothing was sent: {program.failure}", _target_remedy(plan, program.failure))
         program.require_success(code)
     if end is None:
         raise PenstockError(

@@ -49,7 +49,7 @@ def test_a_taken_port_and_a_silent_one_are_told(run: RunCommand) -> None:
         taken.listen()
         refused = run("bench", "network", "--listen", address)
         assert refused.returncode == 1
-        assert "another program listens there" in refused.stderr
+        assert "is in use" in refused.stderr
 
 
 def test_another_version_is_named_on_both_sides(run: RunCommand, listen: Listen) -> None:

@@ -13,7 +13,7 @@ from penstock.bench.campaign.campaigns import plan_campaign
 from penstock.bench.campaign.views import grid_of
 from penstock.bench.statistics.values import derived_of, values_of
 from penstock.model.bench.campaign_files import CampaignFile
-from penstock.model.bench.campaigns import Baseline, Campaign, Line, Target, View
+from penstock.model.bench.campaigns import Baseline, Campaign, Target, View
 from penstock.model.bench.runs import Check, NetworkFigures, Run, StreamFigures, TransferFigures
 from penstock.model.errors import UsageError
 from penstock.report.campaigns import campaign_view
@@ -313,14 +313,3 @@ def test_a_local_disk_is_a_target_of_one_with_servers(change: dict[str, Any]) ->
     good["targets"][1] |= change
     with pytest.raises(ValidationError):
         Campaign.model_validate(good)
-
-
-def test_the_former_name_of_throughput_is_accepted_in_a_view() -> None:
-    view = View(
-        kind="plot",
-        value="carried",
-        rows="rate",
-        lines=[Line(title="bandwidth", value="carried", of={"rate": 0})],
-    )
-    assert view.shown_values == ["throughput", "throughput"]
-    assert View(kind="extremes", values={"Most": "carried"}).shown_values == ["throughput"]

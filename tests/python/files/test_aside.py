@@ -9,7 +9,7 @@ from pathlib import Path
 import h5py
 import pytest
 
-from penstock.files.aside import aside, notify, run_aside
+from penstock.files.aside import aside, notify, require_file, run_aside
 from penstock.files.hdf5 import open_for_reading
 from penstock.model.errors import PenstockError, UsageError
 
@@ -95,3 +95,11 @@ def test_no_file_is_opened_outside_a_child(tmp_path: Path) -> None:
     assert value(path) == 7
     with pytest.raises(RuntimeError, match="outside run_aside"), open_for_reading(path):
         pass
+
+
+def test_unreadable_file_is_a_matter_of_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.h5"
+    path.touch()
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(UsageError, match="no permission to read"):
+        require_file(path)

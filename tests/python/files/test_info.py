@@ -250,3 +250,15 @@ def test_stored_bytes_are_those_of_all_channels(tmp_path: Path) -> None:
     assert info.data is not None
     assert info.data.channels == ["low", "high"]
     assert info.data.stored_bytes == info.data.raw_bytes == 2 * 3 * 8 * 8 * 2
+
+
+def test_a_constant_rate_does_not_drop_at_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "constant.h5"
+    times = numpy.arange(33) * 100_000_000 + 1
+    with h5py.File(path, "w") as file:
+        for name in ("received", "written"):
+            file[f"entry/penstock/timing/{name}"] = times
+        file.create_dataset("entry/data/data", (33, 10, 10), "uint16", chunks=(1, 10, 10))[...] = 1
+    with reading_here(), open_for_reading(path) as file:
+        rates = [point.received_bytes_per_s for point in rate_curve(file)]
+    assert min(rates) > 0.8 * max(rates), rates

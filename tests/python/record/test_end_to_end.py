@@ -359,3 +359,24 @@ def test_a_network_interface_stands_for_its_address(record: Record, run: Run, tm
     assert recorder.listening().startswith("127.0.0.1:")
     sent = simulate(run, recorder.address, "--frames", "2", "--token-file", str(token))
     assert sent.returncode == 0, sent.stderr
+
+
+def test_a_rejected_sender_names_the_recorder_once_and_a_remedy(
+    record: Record, run: Run, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("secret\n")
+    token.chmod(0o600)
+    (tmp_path / "data").mkdir()
+    recorder = record(tmp_path / "data", "--token-file", str(token))
+    sending = ("simulate", "custom", "--rows", "8", "--columns", "8", "--frames", "2")
+    sent = run(*sending, "--to", f"tcp://{recorder.address}", "--series-name", "s")
+    assert sent.returncode == 1
+    assert sent.stderr.count(f"tcp://{recorder.address}") == 1
+    assert "--token-file" in sent.stderr
+    assert run(*sending, "--to", f"tcp://{recorder.address}", "--token-file", str(token)).returncode == 0
+    (tmp_path / "data" / "s.h5").touch()
+    options = ("--to", f"tcp://{recorder.address}", "--token-file", str(token), "--series-name", "s")
+    sent = run(*sending, *options)
+    assert sent.stderr.count(f"tcp://{recorder.address}") == 1
+    assert "s.h5 exists already" in sent.stderr

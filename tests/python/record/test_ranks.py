@@ -315,7 +315,7 @@ def test_a_port_that_is_taken_ends_the_whole_job(run: Run, tmp_path: Path) -> No
         taken.listen()
         ended = run("record", "--folder", str(tmp_path), "--ranks", "2", "--listen", f"127.0.0.1:{port}")
     assert ended.returncode == 1
-    assert f"port {port + 1}" in ended.stderr, ended.stderr
+    assert f":{port + 1}: the port is in use" in ended.stderr, ended.stderr
 
 
 @pytest.mark.parametrize("launcher", ["mpirun.openmpi", "mpiexec.mpich"])

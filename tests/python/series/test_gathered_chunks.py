@@ -398,3 +398,29 @@ def test_senders_whose_start_waits_for_a_file_bring_every_frame(
     with h5py.File(tmp_path / "s.h5") as file:
         assert file["/entry/penstock/frame_state"][...].tolist() == [1] * 40
         assert numpy.array_equal(file["/entry/data/data"], frames)
+
+
+def test_a_frame_that_waited_and_is_rejected_is_named_to_its_sender(record: Record, tmp_path: Path) -> None:
+    """Its connection stays, and the frames around it are recorded."""
+    recorder = record(tmp_path, "--chunk-frames", "4")
+    holders = [Client(recorder.address) for _ in range(4)]
+    with Client(recorder.address) as sender:
+        for number, holder in enumerate(holders):
+            holder.start(f"held-{number}", 1, (30, 40))
+        sender.send(START, start_fields("s", 3, (30, 40)))
+        sender.image("s", 0, FRAMES[0])
+        wrong = sender.image("s", 1, FRAMES[1, :20])
+        sender.image("s", 2, FRAMES[2])
+        time.sleep(0.3)
+        for number, holder in enumerate(holders):
+            holder.image(f"held-{number}", 0, FRAMES[0])
+            holder.end(f"held-{number}")
+        while (reply := sender.receive())[0] == ACK:
+            pass
+        assert (reply[0], reply[1]["sequence"], reply[1]["code"]) == (ERROR, wrong, "mismatch")
+        sender.end("s")
+    for holder in holders:
+        holder.connection.close()
+    recorder.stop()
+    with h5py.File(tmp_path / "s.h5") as file:
+        assert file["/entry/penstock/frame_state"][...].tolist() == [1, 2, 1]

@@ -1,8 +1,8 @@
 """A campaign: runs that belong together, of cases that differ in something, in interleaved blocks."""
 
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from penstock.model.bench.runs import Run
 
@@ -14,14 +14,6 @@ OF_TARGETS = ("target", "system", "servers")
 
 class _Part(BaseModel):
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-def _present_name(name: object) -> object:
-    """Returns the present name of a metric that earlier campaigns name differently."""
-    return "throughput" if name == "carried" else name
-
-
-MetricName = Annotated[str, BeforeValidator(_present_name)]
 
 
 class Target(_Part):
@@ -102,7 +94,7 @@ class Line(_Part):
     """
 
     title: str = Field(min_length=1, max_length=60)
-    value: MetricName = Field(min_length=1, description="metric of runs, such as `needed`; see below")
+    value: str = Field(min_length=1, description="metric of runs, such as `needed`; see below")
     of: dict[str, Parameter] = Field(
         default={},
         description="parameters of the reference case, otherwise those of the row; left out: the row's own"
@@ -129,7 +121,7 @@ class View(_Part):
 
     kind: Literal["table", "plot", "extremes", "listing"]
     title: str = ""
-    value: MetricName = Field(
+    value: str = Field(
         "", description="metric of each run, by name: throughput, lost, write …; for tables and plots"
     )
     rows: str = Field("", description="parameter of the rows; for plots, of the horizontal axis")
@@ -140,7 +132,7 @@ class View(_Part):
     )
     share_of: Baseline | None = Field(None, description="for tables and plots")
     lines: list[Line] = Field(default=[], max_length=10, description="for tables and plots")
-    values: dict[str, MetricName] = Field(
+    values: dict[str, str] = Field(
         default={},
         max_length=100,
         description="names of the rows of extremes or columns of a listing, with the metric of each",

@@ -10,6 +10,7 @@ import numpy
 import numpy.typing
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from penstock.files.timing import RatePoint
 
@@ -68,7 +69,9 @@ def draw_frame(frame: _Array, title: str, path: Path) -> None:
         extent=(0, frame.shape[1], frame.shape[0], 0),
     )
     axes.set(title=title, xlabel="column", ylabel="row")
-    figure.colorbar(shown, ax=axes, label="counts", shrink=0.8, extend="both")
+    bar = figure.colorbar(shown, ax=axes, label="counts", shrink=0.8, extend="both")
+    for formatter in (bar.ax.yaxis.set_major_formatter, bar.ax.yaxis.set_minor_formatter):
+        formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     figure.savefig(path, dpi=150)
 
 
@@ -90,7 +93,7 @@ def draw_throughput(phases: Sequence[Phase], path: Path) -> None:
             scale.plot(seconds, [rate / 1e6 for rate in rates], marker=".", color=colour)
             scale.set_ylabel(label, color=colour)
             scale.tick_params(axis="y", labelcolor=colour)
-            scale.set_ylim(bottom=0)
+            scale.set_ylim(0, 1.15 * max(rates, default=0.0) / 1e6 or 1.0)
         axes.set(title=phase.title, xlabel="seconds")
         axes.grid(visible=True, alpha=0.3)
     figure.savefig(path, dpi=130)
