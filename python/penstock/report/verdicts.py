@@ -167,9 +167,9 @@ def verdict_rows(verdict: Verdict) -> dict[str, str]:
 
 
 def margin_text(margin: float) -> str:
-    """Returns "+12.3 %", or "37.1 times what is needed" from twice as much on."""
+    """Returns "+12.3 %", or "factor 37.1" if the storage sustains at least twice what is needed."""
     if margin >= 1:
-        return f"{human_number(1 + margin)} times what is needed"
+        return f"factor {human_number(1 + margin)}"
     return human_percent(margin, sign="+")
 
 

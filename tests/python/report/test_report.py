@@ -69,7 +69,7 @@ def test_a_verdict_says_what_matters() -> None:
         "Does this storage sustain the PILATUS 6M?",
         "needed 10 MB/s",
         "measured 20 MB/s 20 Hz sustained (2 runs), 30 Hz not sustained (2 runs)",
-        "margin 2 times what is needed",
+        "margin factor 2",
         "equivalent detectors 2",
         "0 of 600",
         "7 of 310 frames were lost (7 because the queue was full)",
