@@ -42,15 +42,15 @@ class SegmentWriter final : public ChunkWriter {
     if (bound > chunk_bytes_max)
       return make_error(Errc::too_large, "a chunk of up to {} bytes; HDF5 has at most {}", bound, chunk_bytes_max);
     PEN_TRY(make_staging(bound));
-    return segment_.staging->bytes().subspan(staged_, bound);
+    reserved_ = bound;
+    return room().first(bound);
   }
 
   Result<void> commit(const ChunkHead& head, std::size_t size) override {
     PEN_TRY(check(head, size));
-    if (!segment_.staging || size > segment_.staging->bytes().size() - staged_)
-      return make_error(Errc::invalid_argument, "commit of {} bytes without a reserve of as many", size);
-    const auto crc = crc32c(segment_.staging->bytes().subspan(staged_, size));
-    add_record(head, size, crc);
+    if (size > reserved_)
+      return make_error(Errc::invalid_argument, "a commit of {} bytes after a reserve of {}", size, reserved_);
+    add_record(head, size, crc32c(room().first(size)));
     add_staged(size);
     return seal_if_full(size);
   }
@@ -63,7 +63,7 @@ class SegmentWriter final : public ChunkWriter {
       gather(head, data, std::move(owner));
     } else {
       PEN_TRY(make_staging(data.size()));
-      auto* to = segment_.staging->bytes().data() + staged_;
+      auto* to = room().data();
       if (head.crc) std::memcpy(to, data.data(), data.size());
       add_record(head, data.size(), head.crc ? *head.crc : copy_with_crc(to, data));
       add_staged(data.size());
@@ -130,14 +130,18 @@ class SegmentWriter final : public ChunkWriter {
                                                                                                   : Result<void>{};
   }
 
-  /// Makes sure that `size` bytes fit behind what is staged.
+  /// The part of the staging buffer that no chunk occupies.
+  MutableBytes room() { return segment_.staging ? segment_.staging->bytes().subspan(staged_) : MutableBytes{}; }
+
+  /// Ensures that room() has `size` bytes and the padding behind them. Takes a new segment if it has less.
   Result<void> make_staging(std::size_t size) {
     const auto wanted = align_up(size, page_bytes) + page_bytes;
-    if (segment_.staging && staged_ + wanted <= segment_.staging->capacity()) return {};
+    if (room().size() >= wanted) return {};
     if (!segment_.records.empty()) PEN_TRY(seal());
     segment_.staging.reset();
     const auto target = shared_->options.segment_bytes;
-    auto capacity = target + 2 * page_bytes + (size > target / 16 ? wanted : 0);
+    // The chunk that fills a segment begins before its end.
+    auto capacity = target + page_bytes + wanted;
     if (shared_->one_chunk_a_segment) capacity = wanted;
     if (capacity > shared_->staging.budget_bytes() / 2)
       capacity =
@@ -164,7 +168,7 @@ class SegmentWriter final : public ChunkWriter {
 
   /// The next `size` bytes of the staging buffer belong to the segment, with padding.
   void add_staged(std::size_t size) {
-    auto* from = segment_.staging->bytes().data() + staged_;
+    auto* from = room().data();
     const auto padded = align_up(size, format::chunk_alignment_bytes);
     std::memset(from + size, 0, padded - size);
     append_staged(from, padded);
@@ -177,6 +181,7 @@ class SegmentWriter final : public ChunkWriter {
     else
       pieces.push_back({from, bytes});
     staged_ += bytes;
+    reserved_ = 0;
     segment_.data_bytes += bytes;
   }
 
@@ -185,7 +190,7 @@ class SegmentWriter final : public ChunkWriter {
     const auto padded = align_up(segment_.data_bytes, page_bytes);
     const auto gap = padded - segment_.data_bytes;
     if (gap == 0) return;
-    auto* from = segment_.staging->bytes().data() + staged_;
+    auto* from = room().data();
     std::memset(from, 0, gap);
     append_staged(from, gap);
   }
@@ -207,7 +212,7 @@ class SegmentWriter final : public ChunkWriter {
     if (direct_) pad_to_page();
     segment_.writer = number_;
     auto full = std::exchange(segment_, {});
-    staged_ = 0;
+    staged_ = reserved_ = 0;
     return shared_->pipeline->push(std::move(full));
   }
 
@@ -215,7 +220,8 @@ class SegmentWriter final : public ChunkWriter {
   const std::uint32_t number_;
   const bool direct_;
   FilledSegment segment_;
-  std::size_t staged_ = 0;  ///< bytes of the staging buffer that are taken
+  std::size_t staged_ = 0;    ///< bytes of the staging buffer that chunks occupy
+  std::size_t reserved_ = 0;  ///< bytes behind them that the caller may fill and commit
 };
 
 }  // namespace

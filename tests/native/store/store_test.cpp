@@ -271,6 +271,30 @@ TEST_F(StoreTest, NothingLeasedIsLeftAtTheEndAndNothingIsCut) {
   EXPECT_EQ(reader.frame("/entry/data/data", 99), content_of(99, frame_bytes));
 }
 
+TEST_F(StoreTest, SegmentsFillWithChunksThatNeedLessThanWasReserved) {
+  // The pool rounds a buffer of 8 MiB and two pages up to 10 MiB. A writer may not use what lies beyond the size.
+  StoreOptions options;
+  options.segment_bytes = 8 << 20;
+  options.flush_interval = std::chrono::seconds(10);  // segments are sealed because they are full
+  auto store = Store::create(posix_env(), path(), one_dataset(100, 170), options, nullptr).value();
+  const std::size_t bytes = 100 * 170 * 2;
+  constexpr std::uint64_t frames = 1000;  // of four segments
+  auto writer = store->make_writer();
+  for (std::uint64_t i = 0; i < frames; ++i) {
+    auto into = writer->reserve(4 * bytes);
+    ASSERT_TRUE(into.ok());
+    ASSERT_EQ(into->size(), 4 * bytes);
+    std::memset(into->data(), 0, into->size());
+    std::memcpy(into->data(), content_of(i, bytes).data(), bytes);
+    const auto committed = writer->commit(head_of(i), bytes);
+    ASSERT_TRUE(committed.ok()) << i << ": " << committed.error().message();
+  }
+  writer.reset();
+  ASSERT_TRUE(store->finish({}).ok());
+  const PlainReader reader(path());
+  for (std::uint64_t i = 0; i < frames; ++i) ASSERT_EQ(reader.frame("/entry/data/data", i), content_of(i, bytes)) << i;
+}
+
 TEST_F(StoreTest, ChunksLargerThanASegmentAndThanTheBudgetOfBuffers) {
   auto store = Store::create(posix_env(), path(), one_dataset(600, 700), small_options(), nullptr).value();
   const std::size_t bytes = 600 * 700 * 2;  // 840 kB; a segment has 64 KiB
