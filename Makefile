@@ -33,7 +33,7 @@ peers: setup
 vale: setup
 	@scripts/setup-vale
 
-test: peers ## Run the gate that continuous integration runs (18 minutes on 2 cores)
+test: peers ## Run the gate that continuous integration runs (25 minutes on 2 cores, 10 when built before)
 	@$(python) tools/run_tests.py
 
 test-all: peers ## Run everything: all presets, MPICH, long tests, clang-tidy, fuzzing, torture (hours)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,60 +12,101 @@ from xml.etree import ElementTree
 FAILURE_LINES = 8
 
 
+@dataclass(frozen=True)
+class Case:
+    """One test. `state`: passed, failed or skipped. `processor_s`: None if it was not measured."""
+
+    name: str
+    state: str
+    seconds: float
+    processor_s: float | None = None
+    reason: str = ""  # why it failed or was skipped
+
+    @property
+    def directory(self) -> str:
+        """`bench` for tests/python/bench, `store` for tests/native/store."""
+        parts = self.name.split("::")[0].replace("/", ".").split(".")
+        return parts[2] if parts[:2] == ["tests", "python"] else parts[1] if parts[0] == "tests" else parts[0]
+
+
 @dataclass
 class Outcome:
-    """`parts`: what ran, seconds, processor-seconds, whether it succeeded."""
+    """`parts`: what ran, seconds, processor-seconds, success. `flaky`: failed once, then passed alone."""
 
     parts: list[tuple[str, float, float, bool]] = field(default_factory=list)
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-    failures: list[str] = field(default_factory=list)
+    cases: list[Case] = field(default_factory=list)
+    flaky: list[Case] = field(default_factory=list)
+    broken: int = 0  # builds, linters and results that cannot be read
+
+    def of(self, state: str) -> list[Case]:
+        return [case for case in self.cases if case.state == state]
+
+    @property
+    def failed(self) -> int:
+        return len(self.of("failed")) + self.broken
 
     @property
     def ok(self) -> bool:
         return self.failed == 0 and all(ok for *_, ok in self.parts)
 
     def __str__(self) -> str:
-        skipped = f", {self.skipped} skipped" if self.skipped else ""
-        return f"{self.passed} passed, {self.failed} failed{skipped}"
+        skipped = f", {len(self.of('skipped'))} skipped" if self.of("skipped") else ""
+        return f"{len(self.of('passed'))} passed, {self.failed} failed{skipped}"
 
     def count(self, junit: Path) -> None:
-        """Adds the test cases of a JUnit file. A missing or broken file counts as one failure."""
+        """Adds the test cases of a JUnit file. A missing or corrupt file counts as one failure."""
         try:
-            cases = list(ElementTree.parse(junit).iter("testcase"))
+            self.cases += cases_of(junit)
         except (OSError, ElementTree.ParseError) as problem:
             print(f"run_tests: {junit} has no results: {problem}", file=sys.stderr)
-            self.failed += 1
+            self.broken += 1
+
+    def count_again(self, junit: Path) -> None:
+        """Replaces failed cases by those of a second run. A case that passes now is flaky."""
+        try:
+            passed = {case.name for case in cases_of(junit) if case.state == "passed"}
+        except (OSError, ElementTree.ParseError):
             return
-        for case in cases:
-            kinds = {child.tag for child in case} | {case.get("status", "run")}
-            if kinds & {"failure", "error", "fail"}:
-                self.failed += 1
-                self.failures.append(_failure(case))
-            elif kinds & {"skipped", "notrun", "disabled"}:
-                self.skipped += 1
-            else:
-                self.passed += 1
+        self.flaky += [case for case in self.of("failed") if case.name in passed]
+        kept = [case for case in self.cases if case not in self.flaky]
+        self.cases = kept + [Case(case.name, "passed", case.seconds, case.processor_s) for case in self.flaky]
 
 
-def _failure(case: ElementTree.Element) -> str:
-    """The test's name, and pytest's E lines or the last lines that the test printed."""
-    text = "\n".join(child.text or "" for child in case if child.tag in ("failure", "error", "system-out"))
+def cases_of(junit: Path) -> list[Case]:
+    return [_case(element) for element in ElementTree.parse(junit).iter("testcase")]
+
+
+def _case(element: ElementTree.Element) -> Case:
+    name = "::".join(dict.fromkeys((element.get("classname", ""), element.get("name", ""))))
+    seconds = float(element.get("time", "0"))
+    measured = [each.get("value") for each in element.iter("property") if each.get("name") == "processor_s"]
+    processor_s = float(measured[0]) if measured and measured[0] else None
+    kinds = {child.tag for child in element} | {element.get("status", "run")}
+    if kinds & {"failure", "error", "fail"}:
+        return Case(name, "failed", seconds, processor_s, _failure(element))
+    if kinds & {"skipped", "notrun", "disabled"}:
+        skipped = element.find("skipped")
+        return Case(
+            name, "skipped", seconds, processor_s, "" if skipped is None else skipped.get("message", "")
+        )
+    return Case(name, "passed", seconds, processor_s)
+
+
+def _failure(element: ElementTree.Element) -> str:
+    """pytest's E lines, or the last lines that the test printed."""
+    text = "\n".join(child.text or "" for child in element if child.tag in ("failure", "error", "system-out"))
     lines = [line for line in text.splitlines() if line.strip()]
     shown = [line for line in lines if line.startswith("E ")][:FAILURE_LINES] or lines[-FAILURE_LINES:]
-    name = "::".join(dict.fromkeys((case.get("classname", ""), case.get("name", ""))))
-    return "\n".join([name, *(f"    {line[:200]}" for line in shown)])
+    return "\n".join(f"    {line[:200]}" for line in shown)
 
 
 def total_of(outcomes: Iterable[Outcome]) -> Outcome:
     total = Outcome()
     for each in outcomes:
         total.parts += each.parts
-        total.failures += each.failures
-        total.passed += each.passed
-        total.failed += each.failed
-        total.skipped += each.skipped
+        total.cases += each.cases
+        total.flaky += each.flaky
+        total.broken += each.broken
     return total
 
 
@@ -78,3 +120,9 @@ def table(outcomes: Mapping[str, Outcome], total_s: float) -> str:
         lines.append(f"{name:<10} {'':<12} {'':>18}  {outcome}")
     all_s = sum(processor_s for _, _, processor_s, _ in total_of(outcomes.values()).parts)
     return "\n".join([*lines, f"{'all':<10} {'':<12} {total_s:>8.1f} {all_s:>9.1f}"])
+
+
+def skips(cases: Iterable[Case]) -> list[str]:
+    """One line for each reason, with the number of tests."""
+    counts = Counter(case.reason or "(no reason given)" for case in cases)
+    return [f"{count:>5} skipped: {reason[:160]}" for reason, count in counts.most_common()]

@@ -11,15 +11,19 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
-from results import table, total_of
+import budget
+import flaky
+from results import Outcome, skips, table, total_of
 from steps import RESULTS, ROOT, Command, Runner, Step
 
 JOBS = int(os.environ.get("PENSTOCK_JOBS") or os.cpu_count() or 2)
-# Tests wait for programs and for moments; those in Python for half of their time.
-NATIVE_PROCESSES, PYTHON_PROCESSES = str(JOBS + 1), str(2 * JOBS)
-FAILURES_SHOWN = 8
+# Tests wait for programs and for moments. Builds use what they leave of the processors: more tests at a time
+# would mostly wait for each other.
+PROCESSES = str(JOBS + 1)
+FAILURES_SHOWN = 30
 
 PYTHON = sys.executable
 PYTHON_FOLDERS = ("python", "tests", "tools", "benchmarks", "docs", "requirements")
@@ -32,23 +36,12 @@ SANITIZERS = {
 }
 # Tests start hundreds of interpreters: these share their compiled modules, which stay out of the checkout.
 COMPILED = {"PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache"), "PYTHONDONTWRITEBYTECODE": ""}
-# Of the threaded folders: many tests of one thread, which the address sanitizer has seen.
-NOT_ONE_THREAD = ("-E", "Scan[.]NamesWhatIsWrong")
 
 
 def build(preset: str, *targets: str, mpi: str = "") -> Command:
     return Command(
         "build", ("scripts/build", preset, *targets), environment={"PENSTOCK_MPI": mpi} if mpi else {}
     )
-
-
-def tests_of(folders: tuple[str, ...]) -> list[str]:
-    return [f"test_{folder}" for folder in folders]
-
-
-def names(folders: tuple[str, ...]) -> str:
-    """A pattern of ctest for the tests of these folders of tests/native, and for those that are scripts."""
-    return f"^({'|'.join(folders)})[.]|^client[.](abi|windows)$"
 
 
 def ctest(preset: str, name: str, *options: str) -> Command:
@@ -58,19 +51,28 @@ def ctest(preset: str, name: str, *options: str) -> Command:
         "--test-dir",
         f"build/{preset}",
         "-j",
-        NATIVE_PROCESSES,
+        PROCESSES,
         "--output-on-failure",
         "--progress",
     )
     limits = ("--timeout", "300", "--no-tests=error", "--output-junit", str(junit))
-    return Command("tests", (*arguments, *limits, *options), junit, SANITIZERS)
+    again = (
+        *arguments[:3],
+        "--rerun-failed",
+        "--output-on-failure",
+        "--output-junit",
+        str(junit.with_suffix(".again")),
+    )
+    return Command("tests", (*arguments, *limits, *options), junit, SANITIZERS, again)
 
 
 def pytest(*options: str) -> Command:
     junit = RESULTS / "python.xml"
     # A process that is done takes tests from another one, so that none works alone at the end.
-    spread = ("-n", PYTHON_PROCESSES, "--dist", "worksteal", f"--junitxml={junit}")
-    return Command("tests", (PYTHON, "-m", "pytest", "-q", *spread, *options), junit, COMPILED)
+    spread = ("-n", PROCESSES, "--dist", "worksteal", f"--junitxml={junit}")
+    command = (PYTHON, "-m", "pytest", "-q")
+    again = (*command, "--last-failed", f"--junitxml={junit.with_suffix('.again')}", *options)
+    return Command("tests", (*command, *spread, *options), junit, COMPILED, again)
 
 
 def fuzz(seconds_each: int) -> Command:
@@ -99,19 +101,9 @@ TORTURE = Command(
     RESULTS / "torture.xml",
     {"PYTEST_ADDOPTS": f"--junitxml={RESULTS}/torture.xml"},
 )
-THREADED = ("base", "load", "store", "stream", "recorder")  # their tests run under the thread sanitizer
-OPTIMISED = ("codec", "store")  # an optimising compiler may break these alone
 GATE = {
     "python": Step((build("release", "programs"),), (pytest("tests/python", "tests/torture"),)),
-    "asan": Step((build("debug", "native-tests", "fuzz-targets"),), (ctest("debug", "asan"),)),
-    "tsan": Step(
-        (build("tsan", *tests_of(THREADED)),),
-        (ctest("tsan", "tsan", "-R", names(THREADED), *NOT_ONE_THREAD),),
-    ),
-    "release": Step(
-        (build("release", *tests_of(OPTIMISED)),), (ctest("release", "release", "-R", names(OPTIMISED)),)
-    ),
-    "fuzz": Step((build("debug", "fuzz-targets"),), (fuzz(seconds_each=3),)),
+    "asan": Step((build("debug", "native-tests"),), (ctest("debug", "asan"),)),
     "lint": Step(LINT),
 }
 EVERYTHING = {
@@ -147,16 +139,43 @@ def main() -> int:
     started = time.monotonic()
     runner.run()
 
-    total = total_of(runner.outcomes.values())
     print(f"\n{table(runner.outcomes, time.monotonic() - started)}\n")
-    for failure in total.failures[:FAILURES_SHOWN]:
-        print(failure)
+    problems = [] if options.all or options.only else over_budget(runner.outcomes)
+    total = total_of(runner.outcomes.values())
+    total.broken += len(problems)
+    report(total, problems)
     failed = [name for name, outcome in runner.outcomes.items() if not outcome.ok]
     if failed:
         print("failed: " + ", ".join(f"{name} (build/test-results/{name}.log)" for name in failed))
     (RESULTS / "closing-line").write_text(f"{total}\n")
     print(total, flush=True)
-    return 1 if failed else 0
+    return 1 if total.failed else 0
+
+
+def over_budget(outcomes: Mapping[str, Outcome]) -> list[str]:
+    """Prints where the time went. Returns tests above their limit, and why flaky ones fail the gate."""
+    cases = total_of(outcomes.values()).cases
+    print("Slowest tests:", *budget.slowest(cases), sep="\n")
+    for name, outcome in outcomes.items():
+        if outcome.cases:
+            processor_s = sum(used_s for what, _, used_s, _ in outcome.parts if what.startswith("tests"))
+            print(f"{name}, by directory:", *budget.by_directory(outcome.cases, processor_s), sep="\n")
+    print("Longer than their limit:", *budget.over_limit(cases), sep="\n")
+    problems = []
+    flaky_tests = [case.name for outcome in outcomes.values() for case in outcome.flaky]
+    if why := flaky.verdict(flaky_tests):
+        problems.append(why)
+    return problems
+
+
+def report(total: Outcome, problems: list[str]) -> None:
+    """Prints skipped, flaky and failed tests with reasons, the most important last."""
+    print("", *skips(total.of("skipped")), sep="\n")
+    for case in total.flaky:
+        print(f"flaky: {case.name} failed, then passed alone:\n{case.reason}")
+    for case in total.of("failed")[:FAILURES_SHOWN]:
+        print(f"{case.name}\n{case.reason}")
+    print(*problems, sep="\n")
 
 
 if __name__ == "__main__":

@@ -15,24 +15,30 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from results import Outcome
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "test-results"
+REPEATED_MAX = 20  # failed tests that are run again
 LIMIT_S = 3600  # a command that takes longer hangs; it is killed
 
 
 @dataclass(frozen=True)
 class Command:
-    """One line of the table. `junit`: the file with the test cases that it counts."""
+    """One line of the table.
+
+    `junit`: the file with the test cases that it counts. `again`: runs failed tests again, one at a time,
+    and writes `junit` with the suffix `.again`.
+    """
 
     what: str
     arguments: tuple[str, ...]
     junit: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    again: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,11 +74,27 @@ class Runner:
                 if self.outcomes[name].ok:
                     self._commands(name, step.tests)
                 if not self.outcomes[name].ok and self.outcomes[name].failed == 0:
-                    self.outcomes[name].failed = 1  # a build or a linter, which has no test cases
+                    self.outcomes[name].broken = 1  # a build or a linter, which has no test cases
+            for name, step in self.steps.items():
+                for command in step.tests:
+                    self._again(name, command)
         finally:
             self._stopped = True
             for process in list(self._running):
                 kill(process)
+
+    def _again(self, name: str, command: Command) -> None:
+        """Repeats failed tests once when nothing else runs. Many failures have another cause than chance."""
+        outcome = self.outcomes[name]
+        if not command.again or command.junit is None or not 0 < len(outcome.of("failed")) <= REPEATED_MAX:
+            return
+        first = outcome.parts.pop()  # its result follows from the tests, which may pass now
+        again = replace(command, what="tests again", arguments=command.again)
+        self._one(name, again, beside=False)
+        second = outcome.parts.pop()
+        outcome.count_again(command.junit.with_suffix(".again"))
+        ok = not outcome.of("failed")
+        outcome.parts += [(*first[:3], ok), (*second[:3], ok)]
 
     def _prepare(self, names: list[str]) -> None:
         for name in names:

@@ -1,5 +1,6 @@
-"""The runner of the gates (tools/steps.py): what it counts, and in which order it works."""
+"""The runner of the gates (tools/): what it counts, in which order it works, what it repeats, its budget."""
 
+import json
 import os
 import subprocess
 import sys
@@ -28,18 +29,74 @@ runner = Runner({
 runner.run()
 print(table(runner.outcomes, 1.0))
 total = total_of(runner.outcomes.values())
-print(total.failures)
+print([case.name + "\\n" + case.reason for case in total.of("failed")])
 print(total)
 """
 
+REPEATING = """
+import sys
+from pathlib import Path
+import steps
+from results import total_of
+from steps import Command, Runner, Step
+
+steps.RESULTS = at = Path(sys.argv[1])
+case = "<testcase classname='m' name='{}'>{}</testcase>"
+failure = "<failure>E   {}</failure>"
+def suite(*cases):
+    return "<testsuite>" + "".join(cases) + "</testsuite>"
+junit = at / "some.xml"
+junit.write_text(suite(case.format("a", failure.format("once")), case.format("b", failure.format("always"))))
+second = junit.with_suffix(".again")
+second.write_text(suite(case.format("a", ""), case.format("b", failure.format("always"))))
+command = Command("tests", ("false",), junit, again=("sh", "-c", f"touch {at}/repeated; exit 1"))
+runner = Runner({"only": Step((), (command,))})
+runner.run()
+total = total_of(runner.outcomes.values())
+names = [case.name for case in total.flaky], [case.name for case in total.of("failed")]
+print(*names, (at / "repeated").exists())
+"""
+BUDGET = """
+import budget
+from results import Case
+long = Case("tests.python.bench.test_x::test_long", "passed", 16.0, 3.0)
+cases = [long, Case("store.Fits", "passed", 14.0)]
+print(budget.over_limit(cases))
+print(budget.by_directory(cases[:1], 0.0), budget.by_directory(cases[1:], 7.0))
+"""
+FLAKY = "import flaky; print([flaky.verdict(names) for names in (['a'], ['b'], ['b'], [], [], list('wxyz'))])"
+
+
+def run(tmp_path: Path, program: str, **environment: str) -> list[str]:
+    ended = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": str(TOOLS)} | environment,
+        capture_output=True, text=True, check=True, timeout=300,
+    )  # fmt: skip
+    return ended.stdout.splitlines()
+
+
+def test_failed_test_is_repeated_and_reported_as_flaky_if_it_passes(tmp_path: Path) -> None:
+    assert run(tmp_path, REPEATING)[-1] == "['m::a'] ['m::b'] True"
+
+
+def test_test_above_three_times_the_limit_is_reported(tmp_path: Path) -> None:
+    limit = run(tmp_path, BUDGET, PENSTOCK_TEST_SLOWNESS="")
+    assert "test_long took 16.0 s of at most 15 s" in limit[0]
+    assert "Fits" not in limit[0]
+    assert limit[1] == "['     3.0 processor-s bench'] ['     7.0 processor-s store']"
+    assert run(tmp_path, BUDGET, PENSTOCK_TEST_SLOWNESS="2")[0] == "[]"
+
+
+def test_many_flaky_tests_and_the_same_ones_again_fail_the_gate(tmp_path: Path) -> None:
+    verdicts = run(tmp_path, FLAKY, XDG_CACHE_HOME=str(tmp_path))[-1]
+    same = "the same tests were flaky in the gate before: find the cause"
+    assert verdicts == repr(["", "", same, "", "", "4 flaky tests exceed the maximum of 3"])
+    assert json.loads((tmp_path / "penstock" / "flaky-tests.json").read_text()) == list("wxyz")
+
 
 def test_steps_are_run_counted_and_reported(tmp_path: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": str(TOOLS)}
-    ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path)],
-        env=environment, capture_output=True, text=True, check=True, timeout=300,
-    )  # fmt: skip
-    lines = ended.stdout.splitlines()
+    lines = run(tmp_path, PROGRAM)
     # The step without results and the build that failed count as one failure each.
     assert lines[-1] == "1 passed, 3 failed, 1 skipped"
     assert lines[-2] == repr(["m::b\n    E   wrong"])

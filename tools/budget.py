@@ -1,0 +1,51 @@
+"""The budget of the gate: how long one test may take, and where the time goes."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable
+
+from results import Case
+
+TEST_S = 5.0  # a longer test is marked `slow` and runs in `make test-all`
+TOLERANCE = 3.0  # other tests run at the same time
+SLOWEST_SHOWN = 10
+
+
+def slowness() -> float:
+    """How many times longer tests may take on this machine: PENSTOCK_TEST_SLOWNESS, default 1."""
+    return float(os.environ.get("PENSTOCK_TEST_SLOWNESS") or 1)
+
+
+def over_limit(cases: Iterable[Case]) -> list[str]:
+    """A line for each test that exceeds its limit."""
+    limit_s = TEST_S * TOLERANCE * slowness()
+    return [
+        f"{case.name} took {case.seconds:.1f} s of at most {limit_s:.0f} s: make it faster, or mark it slow"
+        for case in cases
+        if case.seconds > limit_s
+    ]
+
+
+def slowest(cases: Iterable[Case]) -> list[str]:
+    ordered = sorted(cases, key=lambda case: case.seconds, reverse=True)
+    return [f"{case.seconds:>8.1f} s {_processor(case)} {case.name}" for case in ordered[:SLOWEST_SHOWN]]
+
+
+def _processor(case: Case) -> str:
+    return f"{case.processor_s:>8.1f} processor-s" if case.processor_s is not None else " " * 20
+
+
+def by_directory(cases: Iterable[Case], processor_s: float) -> list[str]:
+    """Processor-seconds of each directory. Tests that were not measured alone share `processor_s`."""
+    cases = list(cases)
+    total_s = sum(case.seconds for case in cases) or 1.0
+    sums: defaultdict[str, float] = defaultdict(float)
+    for case in cases:
+        share = processor_s * case.seconds / total_s
+        sums[case.directory] += share if case.processor_s is None else case.processor_s
+    return [
+        f"{seconds:>8.1f} processor-s {name}"
+        for name, seconds in sorted(sums.items(), key=lambda each: -each[1])
+    ]

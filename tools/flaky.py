@@ -1,0 +1,30 @@
+"""Remembers which tests of the last gate failed once and then passed alone."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+FLAKY_MAX = 3  # more in one gate fail it
+
+
+def _memory() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "penstock" / "flaky-tests.json"
+
+
+def verdict(names: Iterable[str]) -> str:
+    """Why these flaky tests fail the gate; empty if they do not. Remembers them for the next gate."""
+    now = sorted(names)
+    memory = _memory()
+    try:
+        before = json.loads(memory.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        before = []
+    memory.parent.mkdir(parents=True, exist_ok=True)
+    memory.write_text(json.dumps(now), encoding="utf-8")
+    if len(now) > FLAKY_MAX:
+        return f"{len(now)} flaky tests exceed the maximum of {FLAKY_MAX}"
+    return "the same tests were flaky in the gate before: find the cause" if now and now == before else ""
