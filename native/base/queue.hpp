@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/mutex.hpp"
+#include "base/time/thread_times.hpp"
 
 namespace penstock {
 
@@ -21,7 +22,11 @@ class BoundedQueue {
   /// False if the queue was closed; then `item` was not taken.
   bool push(T&& item) {
     MutexLock lock(mutex_);
-    space_.wait(lock, [&]() PEN_REQUIRES(mutex_) { return closed_ || items_.size() < capacity_; });
+    const auto may_go_on = [&]() PEN_REQUIRES(mutex_) { return closed_ || items_.size() < capacity_; };
+    if (!may_go_on()) {
+      const Waiting waiting(Wait::room);
+      space_.wait(lock, may_go_on);
+    }
     if (closed_) return false;
     items_.push_back(std::move(item));
     lock.unlock();
@@ -53,7 +58,11 @@ class BoundedQueue {
   /// Nothing once closed and empty.
   std::optional<T> pop() {
     MutexLock lock(mutex_);
-    some_.wait(lock, [&]() PEN_REQUIRES(mutex_) { return closed_ || !items_.empty(); });
+    const auto may_go_on = [&]() PEN_REQUIRES(mutex_) { return closed_ || !items_.empty(); };
+    if (!may_go_on()) {
+      const Waiting waiting(Wait::work);
+      some_.wait(lock, may_go_on);
+    }
     auto item = take();
     lock.unlock();
     if (item) space_.notify_one();
@@ -64,7 +73,11 @@ class BoundedQueue {
   template <typename Rep, typename Period>
   std::optional<T> pop_for(std::chrono::duration<Rep, Period> wait) {
     MutexLock lock(mutex_);
-    some_.wait_for(lock, wait, [&]() PEN_REQUIRES(mutex_) { return closed_ || !items_.empty(); });
+    const auto may_go_on = [&]() PEN_REQUIRES(mutex_) { return closed_ || !items_.empty(); };
+    if (!may_go_on()) {
+      const Waiting waiting(Wait::work);
+      some_.wait_for(lock, wait, may_go_on);
+    }
     auto item = take();
     lock.unlock();
     if (item) space_.notify_one();

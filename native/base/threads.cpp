@@ -7,6 +7,8 @@
 #include <array>
 #include <utility>
 
+#include "base/time/thread_times.hpp"
+
 namespace penstock {
 namespace {
 
@@ -36,6 +38,7 @@ void set_cpus(Role role, CpuMask cpus) { table()[static_cast<std::size_t>(role)]
 
 void begin_thread(const char* name, Role role) {
   pthread_setname_np(pthread_self(), name);
+  begin_account(name);
   go_to(table()[static_cast<std::size_t>(role)]);
 }
 

@@ -14,7 +14,8 @@ using CpuMask = std::vector<unsigned long>;
 /// For the whole process, before the threads that it concerns begin.
 void set_cpus(Role role, CpuMask cpus);
 
-/// The first thing that a thread does. `name` has at most 15 characters.
+/// The first thing that a thread does. `name` has at most 15 characters. Begins its account of waits
+/// (thread_times.hpp).
 void begin_thread(const char* name, Role role);
 
 /// In the scope of this object the calling thread is where a role's threads are: so are those that a library starts

@@ -91,7 +91,8 @@ std::vector<std::uint64_t> without(const std::vector<std::uint64_t>& all, const 
 
 /// Frames of which a part is there, ascending; says which channel they lack.
 std::vector<std::uint64_t> partial_places(const std::vector<const Subject*>& channels,
-                                          const std::vector<std::uint64_t>& whole, Bytes states, Findings& findings) {
+                                          const std::vector<std::uint64_t>& whole, Bytes states, bool unfinished,
+                                          Findings& findings) {
   std::vector<std::uint64_t> begun;
   for (const auto* channel : channels) {
     const auto some = begun_places_of(*channel, states);
@@ -108,7 +109,8 @@ std::vector<std::uint64_t> partial_places(const std::vector<const Subject*>& cha
                     channel->path,
                     {},
                     fmt::format("{}, the first is frame {}", lacking.size(), lacking.front()),
-                    {}});
+                    {},
+                    unfinished});
   return partial;
 }
 
@@ -143,7 +145,8 @@ std::vector<std::uint64_t> frames_of_places(const std::vector<std::uint64_t>& wh
                   places_path,
                   "a frame for each",
                   fmt::format("none for {}", nameless),
-                  {}});
+                  {},
+                  unfinished});
   return frames;
 }
 
@@ -158,7 +161,8 @@ StateCounts compare_states(const std::vector<std::uint64_t>& whole, const std::v
                   fmt::format("frame {}", frame),
                   "state 1",
                   std::move(state),
-                  {}});
+                  {},
+                  unfinished});
   };
   StateCounts counts{};
   auto next = whole.begin();
@@ -182,7 +186,8 @@ StateCounts compare_states(const std::vector<std::uint64_t>& whole, const std::v
                     fmt::format("frame {}", frame),
                     "some of its chunks",
                     "none",
-                    {}});
+                    {},
+                    unfinished});
     if (!is_whole && state < absent.size()) ++absent[state];
     if (is_whole && state != state_received) not_marked(frame, fmt::format("state {}", state));
     if (!is_whole && state == state_received)
@@ -191,7 +196,8 @@ StateCounts compare_states(const std::vector<std::uint64_t>& whole, const std::v
                     fmt::format("frame {}", frame),
                     "its chunks",
                     "none or not all",
-                    {}});
+                    {},
+                    unfinished});
   }
   for (; next != whole.end(); ++next) not_marked(*next, "no state");
   return counts;
@@ -231,10 +237,12 @@ void require(const Tree& tree, const char* path, Findings& findings) {
     findings.add({Level::error, "a part that every recorded file has is missing", path, {}, {}, {}});
 }
 
-std::uint64_t add_missing(std::uint64_t frames, std::uint64_t there, const std::string& path, std::string remedy,
-                          Findings& findings) {
+/// `there`: the frames in the index; returns how many of `frames` are missing.
+std::uint64_t add_missing(std::uint64_t frames, std::uint64_t there, const SeriesState& series, const std::string& path,
+                          std::string remedy, Findings& findings) {
+  there = series.recoverable.value_or(there);
   const auto missing = frames - std::min(frames, there);
-  if (missing > 0)
+  if (missing > 0 && !series.truncated && !series.unfinished)
     findings.add({Level::warning, "frames are missing", path, fmt::format("{}", frames), fmt::format("{}", there),
                   std::move(remedy)});
   return missing;
@@ -243,9 +251,8 @@ std::uint64_t add_missing(std::uint64_t frames, std::uint64_t there, const std::
 }  // namespace
 
 FrameCounts account_for_no_frames(const Tree& tree, const std::vector<const Subject*>& channels,
-                                  const std::string& path, std::optional<std::uint64_t> recoverable,
-                                  Findings& findings) {
-  std::uint64_t frames = recoverable.value_or(0);
+                                  const std::string& path, const SeriesState& series, Findings& findings) {
+  std::uint64_t frames = series.recoverable.value_or(0);
   for (const auto* channel : channels) frames = std::max(frames, channel->info().shape.front());
   if (const auto* states = tree.find(state_path); states != nullptr && !states->info.shape.empty())
     frames = std::max(frames, states->info.shape.front());
@@ -254,13 +261,13 @@ FrameCounts account_for_no_frames(const Tree& tree, const std::vector<const Subj
   FrameCounts counts;
   counts.frames = frames;
   counts.missing =
-      add_missing(frames, recoverable.value_or(0), path,
+      add_missing(frames, 0, series, path,
                   "the index has none; `penstock recover` finds those whose segments are in the file", findings);
   return counts;
 }
 
-FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject*>& channels, bool unfinished,
-                               std::optional<std::uint64_t> recoverable, Findings& findings) {
+FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject*>& channels, const SeriesState& series,
+                               Findings& findings) {
   FrameCounts counts;
   const bool recorded = tree.root_attribute(format_attribute) != nullptr;
   if (channels.empty()) return counts;
@@ -269,7 +276,7 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
   const auto places = places_of(tree);
   auto room = channels.front()->info().shape.front();
   for (const auto* channel : channels)
-    if (!unfinished && channel->info().shape.front() != room)
+    if (!series.unfinished && channel->info().shape.front() != room)
       findings.add({Level::error,
                     "channels have different numbers of frames",
                     channel->path,
@@ -282,7 +289,7 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
   const auto* announced = tree.find(announced_path);
   if (announced != nullptr && announced->value) {
     const auto number = whole_number(*announced->value).value_or(0);
-    if (number > room)
+    if (number > room && !series.recoverable)
       findings.add({Level::warning, "fewer frames than announced", channels.front()->path, fmt::format("{}", number),
                     fmt::format("{}", room), "the series ended early, or its last frames did not arrive"});
     if (number != 0 && number < room)
@@ -299,14 +306,15 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
   auto whole = whole_places(channels, has_states ? Bytes(states->data) : Bytes());
   std::vector<std::uint64_t> partial;
   if (places)
-    whole = frames_of_places(whole, *places, unfinished, findings);
+    whole = frames_of_places(whole, *places, series.unfinished, findings);
   else
-    partial = partial_places(channels, whole, has_states ? Bytes(states->data) : Bytes(), findings);
+    partial = partial_places(channels, whole, has_states ? Bytes(states->data) : Bytes(), series.unfinished, findings);
   counts.partial = partial.size();
-  counts.frames = std::max(counts.frames, recoverable.value_or(0));
+  counts.frames = std::max(counts.frames, series.recoverable.value_or(0));
   counts.missing = add_missing(
-      counts.frames, recoverable.value_or(whole.size()), channels.front()->path,
-      "missing frames read as the fill value; /entry/penstock/frame_state gives the reason for each", findings);
+      counts.frames, whole.size(), series, channels.front()->path,
+      "leave them out of the analysis: they read as the fill value, and /entry/penstock/frame_state is not 1",
+      findings);
   const auto* column = tree.find(state_path);
   if (column == nullptr || !has_states) {
     if (!recorded) findings.add({Level::info, "the file has no column of frame states", state_path, {}, {}, {}});
@@ -316,11 +324,11 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
   }
   StateCounts absent{};
   const auto states_counted =
-      compare_states(whole, places ? nullptr : &partial, states->data, unfinished, findings, absent);
+      compare_states(whole, places ? nullptr : &partial, states->data, series.unfinished, findings, absent);
   counts.damaged = absent[state_damaged];
   counts.dropped = absent[state_dropped];
   counts.lost = absent[state_lost];
-  if (!unfinished) compare_counts(*column, states_counted, counts.frames, recorded, findings);
+  if (!series.unfinished) compare_counts(*column, states_counted, counts.frames, recorded, findings);
   return counts;
 }
 

@@ -19,16 +19,23 @@ struct FrameCounts {
   std::uint64_t lost = 0;
 };
 
+struct SeriesState {
+  bool unfinished = false;  ///< the file is open for writing: its rows may lag behind the frames
+  bool locked = false;      ///< another process has locked the file: while it is unfinished, its recorder
+  bool truncated = false;   ///< the end of a file is lost: its frames are missing for no other reason
+  /// Of an unfinished series: the frames that its segments hold. The others are missing, whatever the index has, and
+  /// more may arrive.
+  std::optional<std::uint64_t> recoverable;
+};
+
 /// Compares the datasets of frames (a chunk is one frame, a part of one, or several) with the column of states and with
-/// the number that was announced. `unfinished`: rows may lag behind the frames. `recoverable`: of an unfinished series,
-/// the frames that its segments hold; the others are missing, whatever the index has.
-FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject*>& channels, bool unfinished,
-                               std::optional<std::uint64_t> recoverable, Findings& findings);
+/// the number that was announced.
+FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject*>& channels, const SeriesState& series,
+                               Findings& findings);
 
 /// Of a file whose dataset `path` of frames has no row, so that the index has no whole frame. `channels` are those that
-/// have rows; `recoverable` as above.
+/// have rows.
 FrameCounts account_for_no_frames(const Tree& tree, const std::vector<const Subject*>& channels,
-                                  const std::string& path, std::optional<std::uint64_t> recoverable,
-                                  Findings& findings);
+                                  const std::string& path, const SeriesState& series, Findings& findings);
 
 }  // namespace penstock::check

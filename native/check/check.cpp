@@ -55,10 +55,12 @@ class Check {
 
   Result<void> open();
   void look_at_superblock();
+  void report_unfinished();
   Result<void> read_index();
   void find_file_id();
   void make_subjects();
   void find_reference();
+  void report_not_compared(const Error& why);
   Subject* choose_compared();
   void verify();
   void scan_segments(Verifier& verifier);
@@ -69,7 +71,7 @@ class Check {
   void judge_scan(const store::SegmentScanner& scanner);
   void report_no_checksums();
   void verify_members();
-  CheckPlan plan_of(const MemberFile& member);
+  CheckPlan plan_of_members();
   void take_over(const MemberFile& member, const Check& check, const Report& report);
   void verify_without_records(Verifier& verifier);
   std::vector<ChunkTask> tasks_without_records();
@@ -97,7 +99,7 @@ class Check {
   std::vector<std::unique_ptr<Subject>> subjects_;
   std::vector<Subject*> by_record_;
   std::unique_ptr<Reference> reference_;
-  bool unfinished_ = false;
+  SeriesState series_;
   SegmentFrames held_;
   bool any_segment_ = false;
   bool described_ = false;
@@ -127,7 +129,7 @@ Report Check::run() {
       verify();
       if (described_ && !cancelled_())
         verify_outside_chunks({*file_, file_bytes_, superblock_ ? superblock_->end_of_file : ~std::uint64_t{0},
-                               plan_.file, tree_, description_, seal_, unfinished_},
+                               plan_.file, tree_, description_, seal_, series_.unfinished},
                               findings_, progress_, cancelled_);
       verify_members();
       account();
@@ -137,6 +139,7 @@ Report Check::run() {
   if (!report_.complete && stopped_in_.empty()) report_.reached = progress_.state();
   if (!stopped_in_.empty()) report_.reached.what = fmt::format("{}: {}", stopped_in_, report_.reached.what);
   report_.findings = findings_.list();
+  if (series_.unfinished && !report_.being_recorded()) report_unfinished();
   report_.seconds = static_cast<double>(monotonic_ns() - start) * 1e-9;
   return std::move(report_);
 }
@@ -154,9 +157,10 @@ Result<void> Check::open() {
   PEN_ASSIGN(auto left, store::unfinished_changes(*file_));
   auto& changes = left.changes;
   // A recorder that has the file open makes them itself.
-  left_ = !changes.empty() && file_->lock(true).ok();
+  const auto unlocked = require_unlocked(*file_);
+  series_.locked = !unlocked.ok() && unlocked.error().code() == Errc::locked;
+  left_ = !changes.empty() && unlocked.ok();
   if (left_) {
-    PEN_TRY(file_->unlock());
     file_ = store::with_changes(std::move(file_), std::move(changes));
   }
   PEN_ASSIGN(file_bytes_, file_->size());
@@ -171,14 +175,29 @@ void Check::look_at_superblock() {
   if (!superblock_)
     return add(Level::error, "not an HDF5 file", plan_.file, "HDF5's signature",
                file_bytes_ == 0 ? "an empty file" : "none of it");
-  unfinished_ = report_.unfinished = superblock_->open_for_writing;
-  if (unfinished_)
-    add(Level::warning, "the file is marked as open for writing", plan_.file, {}, {},
-        "it is being recorded, or its recorder died");
+  series_.unfinished = superblock_->open_for_writing;
+  if (series_.unfinished) report_.state = series_.locked ? State::being_recorded : State::unfinished;
+  if (report_.being_recorded()) findings_.ignore_lags();
   const auto end = superblock_->end_of_file;
-  if (end != ~std::uint64_t{0} && end > file_bytes_)
-    add(unfinished_ ? Level::warning : Level::error, "the file is shorter than it says", plan_.file,
+  series_.truncated = end != ~std::uint64_t{0} && end > file_bytes_;
+  if (series_.truncated)
+    add(series_.unfinished ? Level::warning : Level::error, "the file is shorter than it says", plan_.file,
         fmt::format("{} bytes", end), fmt::format("{} bytes", file_bytes_), "copy it again from its source");
+}
+
+/// The first warning. Where frames can be recovered, the caller knows by `recoverable` what to do.
+void Check::report_unfinished() {
+  const auto* remedy =
+      "wait until the program that writes it closes it; if it was killed, `penstock recover` completes "
+      "a file of Penstock";
+  const auto is_error = [](const auto& finding) { return finding.level == Level::error; };
+  report_.findings.insert(std::find_if_not(report_.findings.begin(), report_.findings.end(), is_error),
+                          {Level::warning,
+                           unfinished_series,
+                           plan_.file,
+                           {},
+                           "the file is marked as open for writing",
+                           report_.recoverable ? "" : remedy});
 }
 
 Result<void> Check::read_index() {
@@ -269,7 +288,7 @@ void Check::find_reference() {
     return reference_from_simulation(recorded);
   };
   auto reference = make();
-  if (!reference.ok()) return add(Level::error, "nothing to compare with", plan_.file, {}, reference.error().message());
+  if (!reference.ok()) return report_not_compared(reference.error());
   auto* subject = choose_compared();
   if (subject == nullptr)
     return add(Level::error, "no frames to compare", plan_.dataset.empty() ? plan_.file : plan_.dataset, {}, {},
@@ -290,14 +309,23 @@ void Check::find_reference() {
   reference_ = shifted(std::move(*reference), first_frame_);
 }
 
+/// The file is not at fault. Where its end is lost, a description of its simulation may be lost with it.
+void Check::report_not_compared(const Error& why) {
+  if (series_.truncated) return;
+  const bool recorded = std::holds_alternative<AgainstRecorded>(*plan_.against);
+  add(Level::warning, "pixels not compared", plan_.file, {},
+      recorded ? "not recorded from `penstock simulate`" : why.message(),
+      fmt::format("name {} with `--against PATH`, or leave out `--against`", recorded ? "the images" : "other images"));
+}
+
 void Check::verify() {
   VerifierOptions options;
   options.threads = plan_.threads;
   options.decode = plan_.decode || plan_.against.has_value();
-  options.unfinished = unfinished_;
+  options.unfinished = series_.unfinished;
   options.index_complete = tree_.failure.empty() && tree_.unreadable.empty();
   options.cancelled = cancelled_;
-  if (unfinished_ || member_) options.held = &held_;
+  if (series_.unfinished || member_) options.held = &held_;
   std::uint64_t total = 0;
   for (const auto& subject : subjects_)
     for (const auto& chunk : subject->index->chunks()) total += chunk.size;
@@ -425,7 +453,7 @@ void Check::judge_scan(const store::SegmentScanner& scanner) {
     add(Level::info, "segments of another file lie in this one", plan_.file, {},
         fmt::format("{}", scanner.foreign_count()), "left over on the storage; they do no harm");
   if (described_ || cancelled_()) return;
-  if (any_segment_ || unfinished_ || scanner.damaged_count() > 0)
+  if (any_segment_ || series_.unfinished || scanner.damaged_count() > 0)
     add(Level::error, "the description segment is missing", plan_.file);
   else
     report_no_checksums();
@@ -433,6 +461,7 @@ void Check::judge_scan(const store::SegmentScanner& scanner) {
 
 /// HDF5's structures can be copied from a recording, its segments only byte for byte.
 void Check::report_no_checksums() {
+  if (series_.truncated) return;
   add(Level::warning, std::string(no_checksums), plan_.file, {}, {},
       "Penstock did not write it, or another program copied it: check the original, or compare the pixels with "
       "`--against`");
@@ -442,9 +471,10 @@ void Check::report_no_checksums() {
 void Check::verify_members() {
   if (!members_) return;
   if (member_) return add(Level::error, "a file with frames has such files itself", plan_.file);
+  auto plan = plan_of_members();
   for (const auto& member : find_members(plan_.file, tree_, *members_, findings_)) {
     if (cancelled_()) return;
-    const auto plan = plan_of(member);
+    plan.file = member.path;
     Check check(env_, plan, tell_, cancelled_);
     check.set_member(member.first_frame);
     const auto report = check.run();
@@ -455,16 +485,15 @@ void Check::verify_members() {
   }
 }
 
-/// How its frames were made stands in the master.
-CheckPlan Check::plan_of(const MemberFile& member) {
+/// How their frames were made stands in the master.
+CheckPlan Check::plan_of_members() {
   auto plan = plan_;
-  plan.file = member.path;
   if (!plan.against || !std::holds_alternative<AgainstRecorded>(*plan.against)) return plan;
   plan.against.reset();
   if (const auto simulation = recorded_simulation(tree_); simulation.ok())
     plan.against = AgainstSimulation{*simulation};
   else
-    add(Level::error, "nothing to compare with", plan_.file, {}, simulation.error().message());
+    report_not_compared(simulation.error());
   return plan;
 }
 
@@ -476,7 +505,8 @@ void Check::take_over(const MemberFile& member, const Check& check, const Report
   if (report.complete) compare_series(tree_, check.tree_, member.name, findings_);
   member_frames_->add(check.subjects_, member.first_frame);
   held_.take(check.held_, description_.datasets, member.first_frame);
-  report_.unfinished = report_.unfinished || report.unfinished;
+  report_.state = std::max(report_.state, report.state);
+  series_.truncated = series_.truncated || check.series_.truncated;
   if (!report.complete) {
     report_.reached = report.reached;
     stopped_in_ = member.name;
@@ -531,7 +561,7 @@ void Check::verify_without_records(Verifier& verifier) {
 }
 
 void Check::find_recoverable() {
-  if (report_.unfinished && described_ && !member_ && !cancelled_())
+  if (report_.unfinished() && described_ && !member_ && !cancelled_())
     report_.recoverable = held_.count(description_.datasets).frames;
 }
 
@@ -554,9 +584,10 @@ void Check::account() {
   // What became of each frame of the series stands in the master.
   const bool member = is_member(tree_);
   if (member) channels.clear();
+  series_.recoverable = report_.recoverable;
   if (!member && !channel_without_rows_.empty())
-    return take(account_for_no_frames(tree_, channels, channel_without_rows_, report_.recoverable, findings_));
-  if (!channels.empty()) return take(account_for_frames(tree_, channels, unfinished_, report_.recoverable, findings_));
+    return take(account_for_no_frames(tree_, channels, channel_without_rows_, series_, findings_));
+  if (!channels.empty()) return take(account_for_frames(tree_, channels, series_, findings_));
   if (const auto* frames = choose_compared(); frames != nullptr && frames->info().shape.size() == 3)
     report_.frames = frames->info().shape.front();
 }

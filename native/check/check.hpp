@@ -19,10 +19,16 @@
 
 namespace penstock::check {
 
+enum class State {
+  closed,
+  unfinished,      ///< the file, or one that has its frames, is marked as open for writing
+  being_recorded,  ///< and another process has locked it: its recorder
+};
+
 struct Report {
-  bool complete = false;    ///< false where the check was stopped before its end
-  Progress::State reached;  ///< how far it came then
-  bool unfinished = false;  ///< the file, or one that has its frames, is marked as open for writing
+  bool complete = false;        ///< false where the check was stopped before its end
+  Progress::State reached;      ///< how far it came then
+  State state = State::closed;  ///< of several files the last one in this order
   std::vector<Finding> findings;
   std::uint64_t chunks = 0;        ///< verified
   std::uint64_t frame_chunks = 0;  ///< of these, with a record in a segment; the others are of columns or foreign data
@@ -40,6 +46,8 @@ struct Report {
   std::uint64_t different_frames = 0;
   double seconds = 0;
 
+  bool unfinished() const { return state != State::closed; }
+  bool being_recorded() const { return state == State::being_recorded; }
   /// The check came to its end and found no error.
   bool ok() const;
 };

@@ -25,10 +25,16 @@ nlohmann::json text_or_null(const std::string& text) {
 
 void Findings::add(Finding finding) {
   MutexLock lock(mutex_);
+  if (finding.lag && ignores_lags_) return;
   auto& kind = kinds_[finding.what];
   if (kind.count++ == 0) kind.order = kinds_.size();
   kind.level = std::max(kind.level, finding.level);
   if (kind.kept.size() < kept_per_kind_) kind.kept.push_back(std::move(finding));
+}
+
+void Findings::ignore_lags() {
+  MutexLock lock(mutex_);
+  ignores_lags_ = true;
 }
 
 bool Findings::any_error() const {
@@ -52,7 +58,7 @@ std::vector<Finding> Findings::list() const {
   for (const auto* kind : kinds) {
     all.insert(all.end(), kind->kept.begin(), kind->kept.end());
     if (const auto more = kind->count - kind->kept.size(); more > 0)
-      all.push_back({kind->level, kind->kept.front().what, fmt::format("{} more", more), {}, {}, {}});
+      all.push_back({kind->level, kind->kept.front().what, fmt::format("{} more", more), {}, {}, {}, false});
   }
   return all;
 }

@@ -21,6 +21,7 @@ struct Finding {
   std::string expected;  ///< empty where nothing is compared
   std::string actual;
   std::string remedy;  ///< what to do, where something can be done
+  bool lag = false;    ///< of a series that has not ended: it may be gone as soon as the recorder continues
 };
 
 /// Gathers findings from all threads. Of each `what` the first few are kept, the rest counted, so
@@ -30,6 +31,8 @@ class Findings {
   explicit Findings(std::size_t kept_per_kind = 20) : kept_per_kind_(kept_per_kind) {}
 
   void add(Finding finding);
+  /// Those that are a lag are left out from now on.
+  void ignore_lags();
   bool any_error() const;
   bool any(std::string_view what) const;
   /// Errors first, then warnings, then information; for each kind with more than were kept, a last
@@ -46,6 +49,7 @@ class Findings {
 
   const std::size_t kept_per_kind_;
   mutable Mutex mutex_;
+  bool ignores_lags_ PEN_GUARDED_BY(mutex_) = false;
   std::map<std::string, Kind, std::less<>> kinds_ PEN_GUARDED_BY(mutex_);
 };
 

@@ -8,6 +8,8 @@ inline constexpr const char* user_data_path = "/entry/penstock/user_data";
 inline constexpr const char* state_path = "/entry/penstock/frame_state";
 /// Where a complete master names its members.
 inline constexpr const char* member_names_path = "/entry/penstock/members";
+/// A finding: the file is marked as open for writing, and no recorder has it.
+inline constexpr const char* unfinished_series = "the series is not finished";
 /// A finding: of a file without segments.
 inline constexpr const char* no_checksums = "no checksums in this file";
 

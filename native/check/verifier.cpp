@@ -226,7 +226,7 @@ void Verifier::verify_large_chunk(const ChunkTask& task, Memory& memory) {
 void Verifier::report_unindexed(const ChunkTask& task, bool whole) {
   if (!whole) {
     findings_.add({Level::warning, "a chunk was not completely written", where(task), "the checksum of its record",
-                   "another", "its frame is missing: readers see the fill value"});
+                   "another", "its frame is missing: readers see the fill value", options_.unfinished});
     return;
   }
   const auto& subject = *task.subject;
@@ -235,7 +235,10 @@ void Verifier::report_unindexed(const ChunkTask& task, bool whole) {
                  beyond ? "a chunk in a segment lies beyond the dataset's extent"
                         : "a chunk in a segment is missing from the index",
                  where(task), "an index entry", "none",
-                 "its bytes are complete, but readers do not see them: `penstock recover` adds it to the index"});
+                 options_.unfinished
+                     ? "its bytes are complete, but readers do not see them yet"
+                     : "its bytes are complete, but readers do not see them: `penstock recover` adds it to the index",
+                 options_.unfinished});
 }
 
 /// Of a chunk of which the index names another copy: the storage did not take this one, and it came again.

@@ -15,6 +15,7 @@
 #include "detector/feed.hpp"
 #include "detector/file_sender.hpp"
 #include "detector/images/ratio.hpp"
+#include "detector/sending_work.hpp"
 #include "detector/watcher.hpp"
 #include "stream/spread_sender.hpp"
 #include "stream/tcp/tcp.hpp"
@@ -193,6 +194,7 @@ class Sending {
     PEN_TRY(begin());
     tell_start();
     start_ns_ = monotonic_ns();
+    work_.begin();
     auto sent = send();
     watcher_.quiet();
     tell_end(sent);
@@ -217,6 +219,7 @@ class Sending {
   Result<void> send() {
     auto frames = send_frames();
     sent_ns_ = monotonic_ns();
+    work_.end();
     // The receiver learns of the end even so: its file is complete but for the frames that are missing.
     auto ended = sender_.end();
     auto receipt = ended.ok() ? sender_.finish(milliseconds_of(plan_.finish_timeout_s)) : std::move(ended).error();
@@ -234,8 +237,8 @@ class Sending {
     const auto exposure_ns = plan_.rate_hz > 0 ? static_cast<std::int64_t>(1e9 / plan_.rate_hz) : -1;
     pacer_.start();
     for (std::uint64_t number = 0; number < plan_.frames; ++number) {
-      if (!pacer_.wait_for(number, stopped))
-        return make_error(Errc::cancelled, "stopped after {} of {} frames", number, plan_.frames);
+      const bool due = work_.waits([&] { return pacer_.wait_for(number, stopped); });
+      if (!due) return make_error(Errc::cancelled, "stopped after {} of {} frames", number, plan_.frames);
       for (std::uint32_t element = 0; element < feeds_.size(); ++element) {
         auto frame = feeds_[element]->frame(number);
         if (plan_.elements) frame.element = element;
@@ -308,6 +311,7 @@ class Sending {
                                  {"confirmed", acknowledges ? Json(receipt.confirmed) : Json()},
                                  {"refused", receipt.refused},
                                  {"ratio", ratio()},
+                                 {"work", work_.description()},
                                  {"faults", faulty_ != nullptr ? faulty_->done() : Json()},
                                  {"fault_seed", faulty_ != nullptr ? Json(plan_.faults.seed) : Json()},
                                  {"problem", sent.ok() ? Json() : Json(sent.error().message())}});
@@ -319,6 +323,7 @@ class Sending {
   stream::FrameSender& sender_;
   const FaultySender* faulty_;
   Pacer pacer_;
+  SendingWork work_;
   Counters counters_;
   std::int64_t start_ns_ = 0;
   std::int64_t sent_ns_ = 0;  // the last frame was handed over

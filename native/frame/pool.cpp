@@ -8,6 +8,7 @@
 
 #include "base/invariant.hpp"
 #include "base/mutex.hpp"
+#include "base/time/thread_times.hpp"
 
 namespace penstock {
 
@@ -97,9 +98,12 @@ Result<BufferRef> BufferPool::acquire(std::size_t size, std::chrono::nanoseconds
     const auto fits = [&]() PEN_REQUIRES(shared_->mutex) {
       return shared_->used_bytes + capacity <= shared_->budget_bytes;
     };
-    if (!fits() && !shared_->room.wait_for(lock, wait, fits))
-      return make_error(Errc::timed_out, "no room for {} bytes: {} of the pool's {} bytes are in use", size,
-                        shared_->used_bytes, shared_->budget_bytes);
+    if (!fits()) {
+      const Waiting waiting(Wait::memory);
+      if (!shared_->room.wait_for(lock, wait, fits))
+        return make_error(Errc::timed_out, "no room for {} bytes: {} of the pool's {} bytes are in use", size,
+                          shared_->used_bytes, shared_->budget_bytes);
+    }
     if (auto found = shared_->idle.find(capacity); found != shared_->idle.end()) {
       slab = found->second.back();
       found->second.pop_back();
@@ -141,9 +145,12 @@ Result<std::shared_ptr<const void>> BufferPool::reserve(std::size_t size, std::c
     MutexLock lock(shared_->mutex);
     const auto fits = [&]()
                           PEN_REQUIRES(shared_->mutex) { return shared_->used_bytes + size <= shared_->budget_bytes; };
-    if (!fits() && !shared_->room.wait_for(lock, wait, fits))
-      return make_error(Errc::timed_out, "no room for {} bytes: {} of the pool's {} bytes are in use", size,
-                        shared_->used_bytes, shared_->budget_bytes);
+    if (!fits()) {
+      const Waiting waiting(Wait::memory);
+      if (!shared_->room.wait_for(lock, wait, fits))
+        return make_error(Errc::timed_out, "no room for {} bytes: {} of the pool's {} bytes are in use", size,
+                          shared_->used_bytes, shared_->budget_bytes);
+    }
     shared_->make_room(size);
     shared_->used_bytes += size;
     shared_->used_bytes_max = std::max(shared_->used_bytes_max, shared_->used_bytes);

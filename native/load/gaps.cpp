@@ -13,9 +13,12 @@ constexpr std::chrono::milliseconds between_looks{10};
 
 }  // namespace
 
-void Gaps::add(std::int64_t gap_ns) {
+void Gaps::add(std::int64_t begin_ns, std::int64_t end_ns) {
+  const auto gap_ns = end_ns - begin_ns;
   longest_ns = std::max(longest_ns, gap_ns);
-  if (gap_ns >= counted_ns_min) sum_ns += gap_ns;
+  if (gap_ns < counted_ns_min) return;
+  sum_ns += gap_ns;
+  if (listed.size() < listed_max) listed.push_back({begin_ns, end_ns});
 }
 
 Json to_json(const Gaps& gaps) {
@@ -63,7 +66,7 @@ void GapWatch::look_on() {
 void GapWatch::look() {
   if (!measures_) return;
   const auto now_ns = monotonic_ns();
-  gaps_.add(now_ns - looked_ns_);
+  gaps_.add(looked_ns_, now_ns);
   looked_ns_ = now_ns;
 }
 

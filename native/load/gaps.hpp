@@ -5,7 +5,9 @@
 /// storage's figures are not to blame for. It costs a wake-up each, 0.02 % of a processor.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "base/fields.hpp"
 #include "base/mutex.hpp"
@@ -18,12 +20,22 @@ struct Gaps {
   /// Gaps below this are those of any machine that has something to do.
   static constexpr std::int64_t counted_ns_min = 50'000'000;
 
+  static constexpr std::size_t listed_max = 1000;
+
+  /// Monotonic times, in nanoseconds.
+  struct Gap {
+    std::int64_t begin_ns;
+    std::int64_t end_ns;
+  };
+
   std::int64_t longest_ns = 0;
   std::int64_t sum_ns = 0;  ///< of those that count
+  std::vector<Gap> listed;  ///< the first of those that count
 
-  void add(std::int64_t gap_ns);
+  void add(std::int64_t begin_ns, std::int64_t end_ns);
 };
 
+/// Without those that are listed.
 Json to_json(const Gaps& gaps);
 
 /// Safe from several threads. It may go at any time: its thread ends at once.

@@ -1,10 +1,12 @@
 #include "load/machine.hpp"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -79,6 +81,24 @@ Json machine_counters() {
 }
 
 std::int64_t waited_for_processor_ns() { return wait_of("/proc/thread-self"); }
+
+ThreadClock::ThreadClock() : descriptor_(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {}
+
+ThreadClock::~ThreadClock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+ThreadClock::Reading ThreadClock::read() const {
+  std::array<char, 96> text{};
+  const auto size = descriptor_ < 0 ? -1 : ::pread(descriptor_, text.data(), text.size(), 0);
+  if (size <= 0) return {};
+  const char* const end = text.data() + size;
+  Reading found;
+  const auto ran = std::from_chars(text.data(), end, found.ran_ns);
+  if (ran.ec != std::errc() || ran.ptr == end) return {};
+  if (std::from_chars(ran.ptr + 1, end, found.waited_ns).ec != std::errc()) return {};
+  return found;
+}
 
 std::optional<std::int64_t> longest_wait_ns(std::initializer_list<std::string_view> names) {
   std::optional<std::int64_t> longest;

@@ -113,7 +113,7 @@ Json machine_of(const Documents& documents, const std::vector<Json>& parts, cons
 /// Frame k of rank r is frame k · ranks + r of all. Where a rank's end before others', its frames are not done.
 Json records_of(const Documents& documents, std::size_t ranks) {
   auto all = Json::object();
-  for (const char* name : {"offered_ns", "start_ns", "done_ns"}) {
+  for (const char* name : {"offered_ns", "start_ns", "done_ns", "waited_ns"}) {
     std::size_t frames = 0;
     for (const auto& [rank, document] : documents)
       if (const auto& mine = document->at("records").at(name); !mine.empty())
@@ -145,6 +145,7 @@ Json frames_of(Json all, const Documents& documents, std::size_t ranks) {
     combine(all["generator"], from.at("generator"), most, {"pacer_waited_ns"});
     combine(all["generator"], from.at("generator"), least, {"pacer_goes_first"});
     combine(all["generator"]["gaps"], from.at("generator").at("gaps"), most, {"longest_ns", "sum_ns"});
+    for (const auto& gap : from.at("generator").at("stood_still_ns")) all["generator"]["stood_still_ns"].push_back(gap);
     add_series(all["series"], from.at("series"));
   }
   all["generator"]["writers"] =

@@ -16,6 +16,7 @@ constexpr std::size_t prefix_bytes_max = 100;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 // Rings of io_uring take that many without asking for more memory than a user may lock.
 constexpr std::uint64_t queue_depth_max = 1024;
+constexpr std::size_t folders_max = 256;
 constexpr std::size_t hints_max = 100;
 /// What every MPI takes is less, and its own to say; this bounds what is held here.
 constexpr std::size_t hint_bytes_max = 1000;
@@ -122,20 +123,44 @@ void fields(Archive& archive, Hdf5Plan& plan) {
                 "must be 0 unless calls are collective", "HDF5 compresses only in collective calls");
 }
 
+void fields(Archive& archive, RemotePlan& plan) {
+  archive.required("url", plan.url, not_empty);
+  archive.field("sync", plan.sync);
+}
+
+void fields(Archive& archive, TreesPlan& plan) {
+  archive.required("count", plan.count, between(0, 1'000'000'000));
+  archive.field("depth", plan.depth, between(0, 20));
+  archive.field("branch", plan.branch, between(1, 10'000));
+  archive.field("threads", plan.threads, between(1, 65536));
+  archive.required("items", plan.items, between(1, 1'000'000'000));
+  archive.field("folders", plan.folders);
+}
+
+void fields(Archive& archive, RemovePlan& plan) {
+  archive.required("files", plan.files, between(0, 1'000'000'000));
+  archive.field("suffix", plan.suffix, not_empty);
+  archive.field("trees", plan.trees);
+  archive.field("folder", plan.folder);
+}
+
 void fields(Archive& archive, FramesPlan& plan) {
   archive.required("frames", plan.frames, between(1, 1'000'000'000));
   archive.required("frame_bytes", plan.frame_bytes, between(1, 4 * gibibyte));
   archive.required("rate_hz", plan.rate_hz, between_reals(0, 1e7));
+  archive.field("seconds_max", plan.seconds_max, between_reals(0, seconds_of_a_run_max));
   archive.field("writers", plan.writers, threads_limits);
   archive.field("buffer_frames", plan.buffer_frames, between(1, 10'000'000));
   archive.seconds("late_after_s", plan.late_after_ns, hour);
   archive.field("layout", plan.layout);
   archive.field("record", plan.record);
+  archive.field("ring_frames", plan.ring_frames, between(0, 1'000'000'000));
   archive.field("rename", plan.rename);
   archive.field("image", plan.image);
   if (!archive.sound()) return;
   archive.check(plan.rate_hz <= 0 || static_cast<double>(plan.frames) / plan.rate_hz <= seconds_of_a_run_max, "rate_hz",
                 fmt::format("must be a rate at which {} frames take at most 30 days", plan.frames));
+  archive.check(plan.rate_hz <= 0 || plan.seconds_max <= 0, "seconds_max", "must be 0 with a rate");
   check_record(archive, plan);
   archive.check(!plan.rename || plan.layout == Layout::file_a_frame, "rename",
                 "must be false with layout file_a_writer");
@@ -181,6 +206,7 @@ void fields(Archive& archive, LoadPlan& plan) {
                 "must be the start of file names, without '/', and not start with '.'");
   archive.field("interval_s", plan.interval_s, between_reals(0.001, 3600));
   archive.field("drain_timeout_s", plan.drain_timeout_s, between_reals(0, 86400));
+  archive.field("folders", plan.folders, Count{0, folders_max}, not_empty);
   archive.one_of("log_level", plan.log_level, log_levels);
   if (archive.sound()) check_together(archive, plan);
 }
@@ -198,16 +224,39 @@ Json LoadPlan::to_json() const {
   return document;
 }
 
+LoadPlan LoadPlan::for_rank(unsigned rank) const {
+  auto mine = *this;
+  if (folders.empty()) return mine;
+  const auto take_folder = [&](auto& storage) {
+    if constexpr (requires { storage.folder; }) storage.folder = folders[rank % folders.size()];
+  };
+  std::visit(take_folder, mine.backend);
+  return mine;
+}
+
 Json LoadPlan::description() {
   Json description;
   describe_job<LoadPlan>(description);
   return description;
 }
 
+std::optional<unsigned> reading_shift(const LoadPlan& plan, unsigned ranks) {
+  const auto folders = plan.folders.size();
+  if (folders < 2 || ranks < 2) return 1;
+  for (unsigned shift = 1; shift < ranks; ++shift) {
+    unsigned rank = 0;
+    while (rank < ranks && rank % folders != (rank + shift) % ranks % folders) ++rank;
+    if (rank == ranks) return shift;
+  }
+  return std::nullopt;
+}
+
 std::string file_name(const LoadPlan& plan, std::uint64_t number) {
   const auto* frames = std::get_if<FramesPlan>(&plan.workload);
   const bool is_image = frames != nullptr && frames->image;
-  return fmt::format("{}{:09}.{}", plan.prefix, number, is_image ? frames->image->suffix : "bin");
+  const auto* remove = std::get_if<RemovePlan>(&plan.workload);
+  const std::string suffix = is_image ? frames->image->suffix : remove != nullptr ? remove->suffix : "bin";
+  return fmt::format("{}{:09}.{}", plan.prefix, number, suffix);
 }
 
 std::string tree_name(const LoadPlan& plan, std::uint64_t number) {

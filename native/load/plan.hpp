@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "base/archive.hpp"
 #include "base/fields.hpp"
@@ -78,6 +79,13 @@ struct Hdf5Plan {
   unsigned deflate = 0;           ///< level, of chunks; 0: none
 };
 
+/// Files on a server, by its protocol (native/load_remote): `root://`, `nfs://`, `http://`, `s3://`, `hdfs://`.
+struct RemotePlan {
+  static constexpr const char* kind = "remote";
+  std::string url;  ///< of a folder, which is made
+  Sync sync = Sync::end;
+};
+
 /// What bytes are written.
 enum class ContentKind {
   random,        ///< storage can neither compress nor find any of it again
@@ -96,13 +104,16 @@ struct FramesPlan {
   static constexpr const char* kind = "frames";
   std::uint64_t frames = 0;
   std::uint64_t frame_bytes = 0;
-  double rate_hz = 0;  ///< 0: the next one is due as soon as the buffer has room; none is dropped or late then
+  double rate_hz = 0;      ///< 0: the next one is due as soon as the buffer has room; none is dropped or late then
+  double seconds_max = 0;  ///< without a rate: no frame becomes due after this; 0: no limit
   unsigned writers = 1;
   std::uint64_t buffer_frames = 1;          ///< held at once, those that are being written among them
   std::int64_t late_after_ns = 10'000'000;  ///< a frame is late when it is done more than this after it was due
   Layout layout = Layout::file_a_frame;
-  bool record = true;              ///< the times of each frame go into the document
-  bool rename = false;             ///< a file has a name of its own until it is complete
+  bool record = true;  ///< the times of each frame go into the document
+  std::uint64_t ring_frames =
+      0;                ///< number of newest frames that stay; older files are removed during the run; 0: all stay
+  bool rename = false;  ///< a file has a name of its own until it is complete
   std::optional<ImagePlan> image;  ///< else frames are plain bytes
 };
 
@@ -132,9 +143,28 @@ constexpr std::uint64_t recorded_frames_max = 1'000'000;
 constexpr std::uint64_t store_transfers_max = 0xFFFF'FFFE;
 constexpr std::uint64_t intervals_max = 10'000;
 
+/// Removes what runs made on a server: files by their numbers, then the folder.
+/// Of a metadata workload that did not come to its end.
+struct TreesPlan {
+  std::uint64_t count = 0;
+  unsigned depth = 0;
+  unsigned branch = 1;
+  unsigned threads = 1;
+  std::uint64_t items = 1;  ///< of a thread in each folder
+  bool folders = true;      ///< the server has some: those of a tree that is not there need not be tried
+};
+
+struct RemovePlan {
+  static constexpr const char* kind = "remove";
+  std::uint64_t files = 0;     ///< some may be gone
+  std::string suffix = "bin";  ///< of their names
+  std::optional<TreesPlan> trees;
+  bool folder = true;
+};
+
 struct LoadPlan {
-  std::variant<NullPlan, PosixPlan, MpiioPlan, Hdf5Plan, StorePlan> backend;
-  std::variant<FramesPlan, StreamPlan, MetadataPlan, NetworkPlan, NetworkServerPlan> workload;
+  std::variant<NullPlan, PosixPlan, MpiioPlan, Hdf5Plan, StorePlan, RemotePlan> backend;
+  std::variant<FramesPlan, StreamPlan, MetadataPlan, NetworkPlan, NetworkServerPlan, RemovePlan> workload;
   ContentKind content = ContentKind::random;
   double content_ratio = 1;  ///< of compressible content; of a file, what whoever made the plan measured
   std::string content_file;  ///< whose bytes, or images, are written, with ContentKind::file
@@ -142,12 +172,17 @@ struct LoadPlan {
   std::string prefix = "load-";  ///< files are called PREFIX000000000.bin and so on, trees PREFIX000000000
   double interval_s = 1;         ///< of the time series
   double drain_timeout_s = 60;   ///< for what is under way when nothing new is due
+  /// One directory through several mounts, one for each client: rank r uses number r mod their count; number 0 is
+  /// backend.folder. Empty: all ranks use that one.
+  std::vector<std::string> folders;
   std::string log_level = "warning";
 
   /// All problems of the plan, one a line, each with the field, the value and the limit.
   static Result<LoadPlan> from_json(std::string_view text);
   /// The same plan with all defaults.
   Json to_json() const;
+  /// What rank `rank` does of it: through its own folder.
+  LoadPlan for_rank(unsigned rank) const;
   /// The fields of a plan with their types, defaults, limits and choices, as describe_job() has them.
   static Json description();
 };
@@ -158,6 +193,9 @@ unsigned queue_depth(const LoadPlan& plan);
 unsigned slots_of(const LoadPlan& plan, std::uint64_t transfers);
 /// Transfers in each file.
 std::uint64_t blocks_of_file(const StreamPlan& stream, unsigned ranks);
+/// How many ranks further the one is whose files a rank reads: the least number with which nobody reads through the
+/// folder that they were written through. Nothing where there is none: of an odd number of ranks with two folders.
+std::optional<unsigned> reading_shift(const LoadPlan& plan, unsigned ranks);
 /// A problem that names the field where these ranks together put more into a file of a store than it takes.
 Result<void> check_store(const LoadPlan& plan, unsigned ranks);
 /// What the blocks of all threads take in each of `ranks` processes; 0 for workloads of a network.
@@ -172,6 +210,9 @@ void fields(Archive& archive, PosixPlan& plan);
 void fields(Archive& archive, StorePlan& plan);
 void fields(Archive& archive, MpiioPlan& plan);
 void fields(Archive& archive, Hdf5Plan& plan);
+void fields(Archive& archive, RemotePlan& plan);
+void fields(Archive& archive, TreesPlan& plan);
+void fields(Archive& archive, RemovePlan& plan);
 void fields(Archive& archive, FramesPlan& plan);
 void fields(Archive& archive, StreamPlan& plan);
 void fields(Archive& archive, LoadPlan& plan);

@@ -66,6 +66,21 @@ void check_backend(Archive& archive, const NullPlan&, const LoadPlan& of) {
   archive.check(stream == nullptr || !stream->verify, "workload.verify", "must be false with backend.kind null");
 }
 
+void check_backend(Archive& archive, const RemotePlan&, const LoadPlan& of) {
+  const auto* frames = std::get_if<FramesPlan>(&of.workload);
+  archive.check(frames == nullptr || !frames->rename, "workload.rename", "must be false with backend.kind remote");
+}
+
+/// A run's files are in one directory: a plan whose folders lead elsewhere would leave them where nobody removes them.
+template <typename Storage>
+void check_folders(Archive& archive, const Storage& storage, const std::vector<std::string>& folders) {
+  if constexpr (requires { storage.folder; }) {
+    archive.check(folders.empty() || folders.front() == storage.folder, "folders", "must start with backend.folder");
+  } else {
+    archive.check(folders.empty(), "folders", "must be empty with this backend.kind");
+  }
+}
+
 void check_frames(Archive& archive, const LoadPlan& plan, const FramesPlan& frames) {
   const auto seconds = frames.rate_hz > 0 ? static_cast<double>(frames.frames) / frames.rate_hz : 0;
   archive.check(seconds / plan.interval_s <= static_cast<double>(intervals_max), "interval_s",
@@ -77,6 +92,12 @@ void check_frames(Archive& archive, const LoadPlan& plan, const FramesPlan& fram
 }  // namespace
 
 void check_together(Archive& archive, const LoadPlan& plan) {
+  std::visit([&](const auto& backend) { check_folders(archive, backend, plan.folders); }, plan.backend);
+  if (std::holds_alternative<RemovePlan>(plan.workload)) {
+    archive.check(std::holds_alternative<RemotePlan>(plan.backend), "backend.kind",
+                  "must be remote: penstock bench removes files of other kinds itself");
+    return;
+  }
   if (std::holds_alternative<NetworkPlan>(plan.workload) || std::holds_alternative<NetworkServerPlan>(plan.workload)) {
     archive.check(std::holds_alternative<NullPlan>(plan.backend), "backend.kind",
                   "must be null: a network workload stores nothing");

@@ -15,6 +15,7 @@ constexpr double bytes_of_all_max = 0x1p62;
 Result<Measured> run_workload(const LoadPlan& plan, std::shared_ptr<Backend> backend, const RunContext& context) {
   if (std::holds_alternative<FramesPlan>(plan.workload)) return run_frames(plan, std::move(backend), context);
   if (std::holds_alternative<StreamPlan>(plan.workload)) return run_stream(plan, std::move(backend), context);
+  if (std::holds_alternative<RemovePlan>(plan.workload)) return run_remove(plan, std::move(backend), context);
   if (std::holds_alternative<NetworkPlan>(plan.workload)) return run_network(plan, context);
   if (std::holds_alternative<NetworkServerPlan>(plan.workload)) return run_network_server(plan, context);
   return run_metadata(plan, std::move(backend), context);
@@ -43,6 +44,11 @@ Result<void> check_ranks(const LoadPlan& plan, const Team& team) {
   PEN_TRY(check_store(plan, team.ranks()));
   const auto* stream = std::get_if<StreamPlan>(&plan.workload);
   if (stream == nullptr) return {};
+  if (stream->read && !reading_shift(plan, team.ranks()))
+    return make_error(Errc::invalid_argument,
+                      "workload.read is true with {} ranks and {} folders: one of them would read through the folder "
+                      "that it was written through; use an even number of ranks",
+                      team.ranks(), plan.folders.size());
   // Also where ranks have a file each: less is not to be had either, and places are counted in 64 bits.
   const auto all = static_cast<double>(stream->thread_bytes) * stream->threads * team.ranks();
   if (all > bytes_of_all_max)
@@ -53,16 +59,18 @@ Result<void> check_ranks(const LoadPlan& plan, const Team& team) {
 }
 
 /// What the lead gets of this rank.
-Json part_of(const Result<Outcome>& outcome, const JobTeam& team) {
-  if (!outcome.ok()) return {{"document", nullptr}, {"problem", outcome.error().message()}, {"rank", team.describe()}};
-  return {{"document", outcome->document}, {"problem", outcome->document["problem"]}, {"rank", team.describe()}};
+Json part_of(const Result<Outcome>& outcome, const LoadPlan& plan, const JobTeam& team) {
+  auto about = team.describe();
+  if (!plan.folders.empty()) about["folder"] = plan.folders[team.rank() % plan.folders.size()];
+  if (!outcome.ok()) return {{"document", nullptr}, {"problem", outcome.error().message()}, {"rank", std::move(about)}};
+  return {{"document", outcome->document}, {"problem", outcome->document["problem"]}, {"rank", std::move(about)}};
 }
 
 }  // namespace
 
 Result<Outcome> run_load(const LoadPlan& plan, const RunContext& context) {
   PEN_TRY(check_ranks(plan, context.team));
-  PEN_ASSIGN(const auto backend, make_any_backend(plan, context));
+  PEN_ASSIGN(const auto backend, make_any_backend(plan.for_rank(context.team.rank()), context));
   const auto before = machine_counters();
   const auto started_ns = realtime_ns();
   PEN_ASSIGN(auto measured, run_workload(plan, backend, context));
@@ -79,7 +87,7 @@ Result<Outcome> run_load(const LoadPlan& plan, const RunContext& context) {
 
 Result<Outcome> run_together(const LoadPlan& plan, const RunContext& context, JobTeam& team) {
   auto outcome = run_load(plan, context);
-  auto part = part_of(outcome, team);
+  auto part = part_of(outcome, plan, team);
   if (!part["problem"].is_null()) team.end_for_all();
   const bool interrupted = team.interrupted();
   const auto merged = [&](const std::vector<Json>& parts) {

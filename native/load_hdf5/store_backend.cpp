@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
 #include <mutex>
 #include <string>
+#include <thread>
 
+#include "base/time/clock.hpp"
 #include "job/job.hpp"
 #include "load/backends/own_folder.hpp"
 #include "load/backends/page_cache.hpp"
@@ -32,6 +35,14 @@ using store::hdf5::LibraryLock;
 using store::hdf5::owned;
 
 constexpr const char* rows_name = "/data";
+
+/// Clients of a network file system may show later what another client has written.
+constexpr std::int64_t visible_patience_ns = 5'000'000'000;
+constexpr auto visible_poll = std::chrono::milliseconds(50);
+
+bool may_become_visible(Errc code) {
+  return code == Errc::not_found || code == Errc::mismatch || code == Errc::truncated;
+}
 
 /// The slots of one thread whose bytes the store does not need any more. The store's threads tell.
 class EndedSlots {
@@ -180,8 +191,13 @@ class OpenStore final : public store::Listener {
     const auto& stream = std::get<StreamPlan>(plan.workload);
     const auto options = options_of(std::get<StorePlan>(plan.backend), stream);
     auto open = std::make_shared<OpenStore>();
-    PEN_ASSIGN(open->store_,
-               store::Store::join(env, path, layout_of(stream), options, open.get(), others->share(), file));
+    auto store = store::Store::join(env, path, layout_of(stream), options, open.get(), others->share(), file);
+    const auto give_up_ns = monotonic_ns() + visible_patience_ns;
+    while (!store.ok() && may_become_visible(store.error().code()) && monotonic_ns() < give_up_ns) {
+      std::this_thread::sleep_for(visible_poll);
+      store = store::Store::join(env, path, layout_of(stream), options, open.get(), others->share(), file);
+    }
+    PEN_ASSIGN(open->store_, std::move(store));
     open->enter(std::move(others));
     return open;
   }

@@ -1,6 +1,7 @@
 /// penstock-load: puts load on a storage, as its plan says, and tells what came of it in one document.
 ///
-/// Built alone, and once for each implementation of MPI (penstock-load-openmpi, -mpich).
+/// Built alone, with protocols of servers (penstock-load-remote), and once for each implementation of MPI
+/// (penstock-load-openmpi, -mpich).
 
 #include <spdlog/spdlog.h>
 
@@ -16,6 +17,9 @@
 #endif
 #ifdef PENSTOCK_STORE
 #include "load_hdf5/store_backend.hpp"
+#endif
+#ifdef PENSTOCK_REMOTE
+#include "load_remote/remote_backend.hpp"
 #endif
 #ifdef PENSTOCK_MPI
 #include "load_mpi/mpiio_backend.hpp"
@@ -56,6 +60,13 @@ Result<std::shared_ptr<load::Backend>> make_other_backend(const load::LoadPlan& 
     return load_hdf5::make_store_backend(plan, context.team, context.env);
 #else
     return make_error(Errc::invalid_argument, "backend.kind \"store\" is not available in this build");
+#endif
+  }
+  if (std::holds_alternative<load::RemotePlan>(plan.backend)) {
+#ifdef PENSTOCK_REMOTE
+    return load_remote::make_remote_backend(plan);
+#else
+    return make_error(Errc::invalid_argument, "backend.kind \"remote\" requires penstock-load-remote");
 #endif
   }
 #ifdef PENSTOCK_MPI

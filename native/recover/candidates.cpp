@@ -139,6 +139,7 @@ Result<Segments> read_segments(File& file, check::Findings& findings, const std:
       segments.end = std::max(segments.end, header->address + header->segment_bytes);
     }
     segments.last_sequence = std::max(segments.last_sequence, header->sequence);
+    if (header->kind == SegmentKind::chunks) ++segments.of_chunks;
     if (header->kind == SegmentKind::chunks && described) take_records(file, *header, segments, findings);
     if (header->kind == SegmentKind::chunks && !described) segments.undescribed.push_back(*header);
     if (header->kind == SegmentKind::values) segments.values.push_back(*header);

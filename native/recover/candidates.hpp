@@ -33,7 +33,8 @@ struct Segments {
   store::format::Description description;
   std::vector<store::ChunkGrid> grids;  ///< of its datasets
   std::vector<Candidate> candidates;    ///< by dataset, index and rising sequence
-  std::uint64_t count = 0;
+  std::uint64_t count = 0;              ///< of all kinds
+  std::uint64_t of_chunks = 0;
   std::vector<store::Extent> guarded;  ///< what needs no seal
   std::uint64_t end = 0;               ///< of the file, and of segments that were cut off with its end
   std::vector<store::format::SegmentHeader> seals;

@@ -174,7 +174,7 @@ Result<void> Recovery::read_segments_of_file() {
                progress_.advance(position - std::min(told, position));
                told = position;
              }));
-  report_.segments = segments_.count;
+  report_.segments = segments_.of_chunks;
   if (segments_.no_description) return {};
   if (!journal_damage_.empty() && segments_.description.sealed)
     findings_.add({Level::warning,

@@ -68,7 +68,7 @@ struct Contents {
 struct RecoverReport {
   Way way = Way::nothing;
   bool written = false;              ///< false for a dry run
-  std::uint64_t segments = 0;        ///< that were read
+  std::uint64_t segments = 0;        ///< of chunks; those of descriptions, journals and seals are not counted
   std::uint64_t indexed = 0;         ///< chunks that the index has already
   std::uint64_t recovered = 0;       ///< chunks that it lacked, or in a rebuild all that are whole
   std::uint64_t damaged = 0;         ///< chunks that a segment names and whose bytes are not right

@@ -6,6 +6,7 @@
 #include "base/crc32c.hpp"
 #include "base/threads.hpp"
 #include "base/time/clock.hpp"
+#include "base/time/thread_times.hpp"
 
 namespace penstock::store {
 namespace {
@@ -87,6 +88,8 @@ StoreStats stats_of(const Counters& counters) {
   stats.index_ns = counters.index_ns;
   stats.row_ns = counters.row_ns;
   stats.flush_ns = counters.flush_ns;
+  stats.index_segments = counters.index_segments;
+  stats.writing_ns = counters.writing.total_ns();
   return stats;
 }
 
@@ -150,7 +153,7 @@ Result<std::uint64_t> Pipeline::write_segment(FilledSegment& segment, HeaderBuff
   pieces.insert(pieces.end(), segment.pieces.begin(), segment.pieces.end());
   if (data_bytes > segment.data_bytes)
     pieces.push_back({const_cast<std::byte*>(zeros), data_bytes - segment.data_bytes});
-  if (auto result = file_->write_at(pieces, address); !result.ok()) {
+  if (auto result = write_at(pieces, address); !result.ok()) {
     // Where the disk was full the place is as good as before. After another error it is not tried again.
     if (result.error().code() == Errc::no_space && places_.empty()) space_.give_back(address, segment_bytes);
     return std::move(result).error();
@@ -163,6 +166,11 @@ Result<std::uint64_t> Pipeline::write_segment(FilledSegment& segment, HeaderBuff
   counters_.written_bytes += segment_bytes;
   ++counters_.segments;
   return address;
+}
+
+Result<void> Pipeline::write_at(const std::vector<iovec>& pieces, std::uint64_t address) {
+  const AnyTime::Within writing(counters_.writing);
+  return file_->write_at(pieces, address);
 }
 
 Result<std::uint64_t> Pipeline::take_place(const FilledSegment& segment, std::uint64_t bytes) {
@@ -178,7 +186,13 @@ Result<std::uint64_t> Pipeline::take_place(const FilledSegment& segment, std::ui
 /// Writes through the page cache to one file follow one another in the kernel, and those who wait
 /// there burn a processor. They wait here instead, having made their checksums already.
 std::unique_lock<std::mutex> Pipeline::turn() {
-  return direct() ? std::unique_lock<std::mutex>() : std::unique_lock(buffered_turn_);
+  if (direct()) return {};
+  std::unique_lock turn(buffered_turn_, std::try_to_lock);
+  if (!turn) {
+    const Waiting waiting(Wait::turn);
+    turn.lock();
+  }
+  return turn;
 }
 
 WrittenSegment Pipeline::written(const FilledSegment& segment, std::uint64_t address,

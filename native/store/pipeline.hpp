@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/queue.hpp"
+#include "base/time/any_time.hpp"
 #include "store/segment.hpp"
 #include "store/space/space.hpp"
 
@@ -31,6 +32,8 @@ struct Counters {
   std::atomic<std::int64_t> index_ns{0};
   std::atomic<std::int64_t> row_ns{0};
   std::atomic<std::int64_t> flush_ns{0};
+  std::atomic<std::uint64_t> index_segments{0};
+  AnyTime writing;  ///< calls that write segments
 };
 
 /// The current values, for StoreStats; without the queue.
@@ -77,6 +80,7 @@ class Pipeline {
   void write_loop();
   void sync_loop();
   Result<std::uint64_t> write_segment(FilledSegment& segment, HeaderBuffer& header);
+  Result<void> write_at(const std::vector<iovec>& pieces, std::uint64_t address);
   Result<std::uint64_t> take_place(const FilledSegment& segment, std::uint64_t bytes);
   std::unique_lock<std::mutex> turn();
   WrittenSegment written(const FilledSegment& segment, std::uint64_t address, std::optional<Error> failure) const;

@@ -115,7 +115,7 @@ Result<std::shared_ptr<File>> claim(Env& env, const std::string& path, bool over
   if (created.error().code() != Errc::already_exists) return created;
   if (!overwrite)
     return make_error(Errc::already_exists,
-                      "{} exists already; choose another name, or allow it to be replaced (overwrite)", path);
+                      "{} exists already; choose another name, or let the recorder replace it with --overwrite", path);
   PEN_ASSIGN(auto file, open_no_link(env, path));
   PEN_TRY(file->lock(true));
   PEN_TRY(file->truncate(0));

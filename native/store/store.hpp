@@ -143,11 +143,13 @@ struct StoreStats {
   std::uint64_t lost_chunks = 0;
   std::int64_t write_ns = 0;      ///< summed over write threads
   std::int64_t write_ns_max = 0;  ///< slowest single write
+  std::int64_t writing_ns = 0;    ///< in which at least one thread was in a call that writes a segment
   std::int64_t sync_ns = 0;
   std::int64_t index_ns = 0;  ///< inside HDF5 for chunks
   std::int64_t row_ns = 0;    ///< inside HDF5 for columns
   std::int64_t flush_ns = 0;
   std::uint64_t queue_segments = 0;  ///< waiting for a write thread now
+  std::uint64_t index_segments = 0;  ///< written, waiting for the index now
 };
 
 /// Values that are known only at the end; written after SWMR mode has ended, before the file closes.

@@ -333,6 +333,11 @@ Env& posix_env() {
   return env;
 }
 
+Result<void> require_unlocked(File& file) {
+  PEN_TRY(file.lock(true));
+  return file.unlock();
+}
+
 Result<std::shared_ptr<File>> open_direct(Env& env, const File& file, const std::string& path) {
   PEN_ASSIGN(auto direct, env.open(path, {.mode = OpenOptions::Mode::update, .direct = true}));
   PEN_ASSIGN(const auto first, file.identity());

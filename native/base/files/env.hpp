@@ -118,6 +118,10 @@ class Env {
 /// The real one; lives as long as the program.
 Env& posix_env();
 
+/// Whether no other process has locked the file: `locked` if one has, as a recorder does until it has closed its file.
+/// Takes the exclusive lock for a moment.
+Result<void> require_unlocked(File& file);
+
 /// Opens `file`, which was opened by `path`, once more, past the page cache where the file system can. `mismatch` where
 /// the path leads to another file by now.
 Result<std::shared_ptr<File>> open_direct(Env& env, const File& file, const std::string& path);

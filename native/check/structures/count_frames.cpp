@@ -1,5 +1,6 @@
 #include "check/structures/count_frames.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "check/members.hpp"
@@ -17,7 +18,7 @@ struct Held {
   SegmentFrames frames;
   std::optional<store::format::Description> description;
   std::uint64_t segments = 0;
-  bool unfinished = false;
+  State state = State::closed;
 };
 
 Result<void> read_description(File& file, const store::format::SegmentHeader& header, Held& held) {
@@ -33,7 +34,9 @@ Result<void> read_records_of(Env& env, const std::string& path, Progress& progre
   PEN_ASSIGN(const auto file, env.open(path, {}));
   PEN_ASSIGN(const auto bytes, file->size());
   PEN_ASSIGN(const auto superblock, read_superblock(*file));
-  held.unfinished = superblock && superblock->open_for_writing;
+  const auto unlocked = require_unlocked(*file);
+  const bool locked = !unlocked.ok() && unlocked.error().code() == Errc::locked;
+  if (superblock && superblock->open_for_writing) held.state = locked ? State::being_recorded : State::unfinished;
   progress.start("reading the segments' records", bytes);
   store::ScanOptions options;
   options.cancelled = cancelled;
@@ -74,15 +77,15 @@ Report count_frames(Env& env, const CheckPlan& plan, const Progress::Tell& tell,
         cannot_read(member.path, read.error());
       all.frames.take(held.frames, all.description->datasets, member.first_frame);
       all.segments += held.segments;
-      all.unfinished = all.unfinished || held.unfinished;
+      all.state = std::max(all.state, held.state);
     }
   Report report;
   report.complete = !cancelled();
   if (!report.complete) report.reached = progress.state();
-  report.unfinished = all.unfinished;
+  report.state = all.state;
   report.segments = all.segments;
   report.findings = findings.list();
-  if (report.complete && all.unfinished && all.description) {
+  if (report.complete && report.unfinished() && all.description) {
     const auto counts = all.frames.count(all.description->datasets);
     report.recoverable = counts.frames;
     report.bytes = counts.bytes;

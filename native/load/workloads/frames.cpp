@@ -21,6 +21,7 @@
 #include "load/time_series.hpp"
 #include "load/workloads/content.hpp"
 #include "load/workloads/image.hpp"
+#include "load/workloads/ring.hpp"
 #include "load/workloads/workload.hpp"
 
 namespace penstock::load {
@@ -46,6 +47,7 @@ struct FrameRecord {
   std::atomic<std::int64_t> offered_ns{not_yet};
   std::atomic<std::int64_t> start_ns{not_yet};
   std::atomic<std::int64_t> done_ns{not_yet};
+  std::atomic<std::int64_t> waited_ns{not_yet};  ///< for a processor, while it was written; −1: not known
 };
 
 /// Of a rank of several: frames are dealt in turn, so each has the others' rate and its part of the buffer.
@@ -67,9 +69,11 @@ struct Tally {
   std::int64_t last_done_ns = -1;
   std::int64_t completed_ns = -1;  ///< its last file is synced and closed
   std::int64_t waited_for_processor_ns = -1;
-  Times latency;  ///< from when a frame was due until it was done
-  Times wait;     ///< from when it was offered until its write began
-  Times service;  ///< of the write alone
+  std::int64_t ran_in_writes_ns = 0;     ///< on a processor, while frames were written
+  std::int64_t waited_in_writes_ns = 0;  ///< for a processor, while frames were written; −1: not known
+  Times latency;                         ///< from when a frame was due until it was done
+  Times wait;                            ///< from when it was offered until its write began
+  Times service;                         ///< of the write alone
   TimeSeries series;
   std::string problem;
 };
@@ -82,6 +86,7 @@ struct Writer {
   MutableBytes next;                 ///< what it writes next, in its memory
   std::unique_ptr<StoredFile> file;  ///< with a file a writer
   std::uint64_t frames_in_file = 0;
+  std::uint64_t files_done = 0;
   std::mutex mutex;
   Tally tally;  // guarded by mutex
 };
@@ -117,7 +122,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   Result<Measured> run(const RunContext& context) {
     PEN_TRY(prepare(context.stop));
     pacer_.emplace(frames_.rate_hz, monotonic_pace_clock());
-    PEN_TRY(watch_.start());
+    PEN_TRY(pauses_.watch.start());
     PEN_TRY(start_writers());
     auto problem = begin(context.team);
     const auto paces = pacer_crew_.start("pen-load-pace", Role::other, [self = shared_from_this()] { self->pace(); });
@@ -132,7 +137,8 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
       if (context.stop && give_up_ns == deadline_ns)
         give_up_ns = std::min(deadline_ns, monotonic_ns() + patience_after_stop_ns);
     }
-    gaps_ = watch_.end();
+    pauses_.found = pauses_.watch.end();
+    if (ring_) ring_->close();
     const auto behind = writer_crew_.dismiss();
     auto found = measured(behind);
     if (found.problem.empty()) found.problem = std::move(problem);
@@ -150,7 +156,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     first_due_ns_ = static_cast<std::int64_t>(period_s * rank_ * 1e9);
     pacer_->start_at(start_ns_ + first_due_ns_);
     backend_->start(start_ns_);
-    watch_.begin();
+    pauses_.watch.begin();
     return meeting.ok() || meeting.error().code() == Errc::cancelled ? "" : meeting.error().message();
   }
   /// Its number among the frames of all ranks.
@@ -184,6 +190,15 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
             PEN_ASSIGN(self->names_, self->backend_->names());
             return {};
           }));
+    }
+    if (frames_.ring_frames > 0) {
+      PEN_TRY(
+          ask_storage("open the folder", plan_.drain_timeout_s, stop, [self = shared_from_this()]() -> Result<void> {
+            PEN_ASSIGN(auto names, self->backend_->names());
+            self->ring_ = std::make_shared<Ring>(self->files_kept(), std::move(names));
+            return {};
+          }));
+      PEN_TRY(ring_->start());
     }
     if (frames_.record) records_ = std::vector<FrameRecord>(frames_.frames);
     for (unsigned i = 0; i < frames_.writers; ++i) {
@@ -220,6 +235,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     for (std::uint64_t number = 0; number < frames_.frames; ++number) {
       if (!has_rate()) {
         while (!ends() && !buffer_.wait_for_room(std::chrono::nanoseconds(tick_ns))) continue;
+        if (frames_.seconds_max > 0 && seconds_of(now_ns()) >= frames_.seconds_max) break;
       }
       if (!pacer_->wait_for(number, [this] { return ends(); })) break;
       offer(number);
@@ -244,15 +260,23 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   }
 
   void write(Writer& writer) {
+    const ThreadClock clock;
     while (const auto frame = buffer_.take()) {
       writer.next = bytes_of(writer, *frame);
+      const auto before = clock.read();
       const auto begin_ns = now_ns();
       if (frames_.record) records_[frame->number].start_ns = begin_ns;
-      const auto written = write_one(writer, *frame);
+      auto written = write_one(writer, *frame);
+      if (ring_ && written.ok() && !has_own_file()) written = ring_->add(file_name(plan_, of_all(frame->number)));
       const auto done_ns = now_ns();
+      const auto after = clock.read();
       buffer_.release(done_ns);
-      if (frames_.record) records_[frame->number].done_ns = written.ok() ? done_ns : FrameRecord::has_failed;
+      if (frames_.record) {
+        records_[frame->number].done_ns = written.ok() ? done_ns : FrameRecord::has_failed;
+        if (after.is_known()) records_[frame->number].waited_ns = after.waited_ns - before.waited_ns;
+      }
       book(writer, *frame, begin_ns, done_ns, written);
+      book_thread(writer, before, after);
     }
     const auto completed = complete(writer);
     std::lock_guard lock(writer.mutex);
@@ -269,6 +293,25 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     return block;
   }
 
+  /// With a ring, a writer has two files: the one that it writes, and the one before.
+  std::uint64_t frames_a_file() const {
+    return std::max<std::uint64_t>(1, frames_.ring_frames / (std::uint64_t{2} * frames_.writers * ranks_));
+  }
+  /// Files of this rank that stay.
+  std::uint64_t files_kept() const {
+    if (has_own_file()) return frames_.writers;
+    return std::max<std::uint64_t>(1, frames_.ring_frames / ranks_);
+  }
+  /// A writer's file is full: the next one.
+  Result<void> change_file(Writer& writer, const DueFrame& frame) {
+    PEN_TRY(complete(writer));
+    const auto name = file_name(plan_, file_of(writer, frame));
+    ++writer.files_done;
+    writer.frames_in_file = 0;
+    PEN_ASSIGN(writer.file, backend_->create(file_name(plan_, file_of(writer, frame))));
+    return ring_->add(name);
+  }
+
   /// Of all ranks' writers.
   std::uint64_t first_writer() const { return std::uint64_t{rank_} * frames_.writers; }
   bool has_own_file() const { return frames_.layout == Layout::file_a_writer; }
@@ -278,7 +321,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   std::uint64_t file_of(const Writer& writer, const DueFrame& frame) const {
     if (!has_own_file()) return of_all(frame.number);
     const auto is_it = [&writer](const auto& other) { return other.get() == &writer; };
-    return first_writer() +
+    return writer.files_done * ranks_ * frames_.writers + first_writer() +
            static_cast<std::uint64_t>(std::find_if(writers_.begin(), writers_.end(), is_it) - writers_.begin());
   }
 
@@ -290,6 +333,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
       PEN_TRY(write_file(writer, unfinished));
       return names_->rename(unfinished.c_str(), name.c_str());
     }
+    if (ring_ && writer.frames_in_file == frames_a_file()) PEN_TRY(change_file(writer, frame));
     PEN_TRY(writer.file->write(writer.next, place_in_file(writer)));
     ++writer.frames_in_file;
     return backend_->sync() == Sync::each ? writer.file->sync() : Result<void>();
@@ -340,6 +384,17 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     interval.time_max_ns = std::max(interval.time_max_ns, latency_ns);
   }
 
+  void book_thread(Writer& writer, const ThreadClock::Reading& before, const ThreadClock::Reading& after) {
+    std::lock_guard lock(writer.mutex);
+    auto& tally = writer.tally;
+    if (!after.is_known() || tally.waited_in_writes_ns < 0) {
+      tally.waited_in_writes_ns = -1;
+      return;
+    }
+    tally.ran_in_writes_ns += after.ran_ns - before.ran_ns;
+    tally.waited_in_writes_ns += after.waited_ns - before.waited_ns;
+  }
+
   /// Progress, and whether storage hangs that a run without a rate would wait for without end.
   void look(const RunContext& context) {
     std::uint64_t written = 0;
@@ -384,13 +439,22 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
                      {"service", to_json(all.service)},
                      {"jitter", to_json(pacing_.jitter)}}},
                    {"generator",
-                    {{"pacer_goes_first", pacing_.goes_first},
+                    {{"start_ns", start_ns_},
+                     {"pacer_goes_first", pacing_.goes_first},
                      {"pacer_waited_ns", pacing_.waited_for_processor_ns},
-                     {"gaps", to_json(gaps_)},
+                     {"gaps", to_json(pauses_.found)},
+                     {"stood_still_ns", stood_still()},
                      {"writers", std::move(each)}}},
                    {"series", all.series.to_json()},
                    {"records", records_json()}};
     return {std::move(fields), all.problem, behind > 0};
+  }
+
+  /// Begin and end of each gap, since the start.
+  Json stood_still() const {
+    auto all = Json::array();
+    for (const auto& gap : pauses_.found.listed) all.push_back({gap.begin_ns - start_ns_, gap.end_ns - start_ns_});
+    return all;
   }
 
   static void add(const Tally& one, Tally& all) {
@@ -412,7 +476,9 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     return {{"written", tally.written},
             {"first_done_s", seconds_or_null(tally.first_done_ns)},
             {"last_done_s", seconds_or_null(tally.last_done_ns)},
-            {"waited_ns", tally.waited_for_processor_ns}};
+            {"waited_ns", tally.waited_for_processor_ns},
+            {"ran_in_writes_ns", tally.ran_in_writes_ns},
+            {"waited_in_writes_ns", tally.waited_in_writes_ns}};
   }
 
   static Json seconds_or_null(std::int64_t time_ns) { return time_ns < 0 ? Json() : Json(seconds_of(time_ns)); }
@@ -441,13 +507,17 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
 
   Json records_json() const {
     if (!frames_.record) return nullptr;
-    auto offered = Json::array(), start = Json::array(), done = Json::array();
+    auto offered = Json::array(), start = Json::array(), done = Json::array(), waited = Json::array();
     for (std::uint64_t i = 0; i < pacing_.due; ++i) {
       offered.push_back(records_[i].offered_ns.load());
       start.push_back(records_[i].start_ns.load());
       done.push_back(records_[i].done_ns.load());
+      waited.push_back(records_[i].waited_ns.load());
     }
-    return {{"offered_ns", std::move(offered)}, {"start_ns", std::move(start)}, {"done_ns", std::move(done)}};
+    return {{"offered_ns", std::move(offered)},
+            {"start_ns", std::move(start)},
+            {"done_ns", std::move(done)},
+            {"waited_ns", std::move(waited)}};
   }
 
   const LoadPlan plan_;
@@ -460,6 +530,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   const TimeSeries no_series_;
   std::optional<Image> image_;
   std::unique_ptr<Names> names_;  ///< where files are renamed
+  std::shared_ptr<Ring> ring_;    ///< null: all files stay
   std::optional<Pacer> pacer_;
   std::int64_t start_ns_ = 0;      ///< the first frame of all is due
   std::int64_t first_due_ns_ = 0;  ///< the first of this rank, since then
@@ -471,8 +542,10 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
 
   Pacing pacing_;
   const std::atomic<bool>* told_to_stop_;  ///< for the pacing thread alone, which ends before whoever gave it
-  Gaps gaps_;                              ///< of the thread that calls run()
-  GapWatch watch_;
+  struct {
+    GapWatch watch;
+    Gaps found;  ///< of the thread that calls run()
+  } pauses_;
   Crew writer_crew_;
   Crew pacer_crew_;
 };

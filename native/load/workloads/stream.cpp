@@ -1,5 +1,5 @@
 /// Bandwidth: each thread writes a file of its own, or its blocks of a shared one; then each reads what the next one
-/// wrote, of a job a thread of the next rank.
+/// wrote, of a job a thread of the next rank, or of the next one that uses another folder.
 
 #include <algorithm>
 #include <atomic>
@@ -232,7 +232,9 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   }
 
   /// From what a thread wrote to what it reads.
-  std::uint64_t shift() const { return threads_ > stream_.threads ? stream_.threads : 1; }
+  std::uint64_t shift() const {
+    return ranks_ > 1 ? std::uint64_t{stream_.threads} * reading_shift(plan_, ranks_).value_or(1) : 1;
+  }
 
   /// Files are opened before the clock starts. False where that takes longer than storage may.
   bool all_are_ready(const RunContext& context, std::int64_t deadline_ns) {

@@ -20,6 +20,7 @@ Result<Measured> run_frames(const LoadPlan& plan, std::shared_ptr<Backend> backe
 Result<Measured> run_stream(const LoadPlan& plan, std::shared_ptr<Backend> backend, const RunContext& context);
 /// An error where the back end has no names, or a folder of its plan is not there.
 Result<Measured> run_metadata(const LoadPlan& plan, std::shared_ptr<Backend> backend, const RunContext& context);
+Result<Measured> run_remove(const LoadPlan& plan, std::shared_ptr<Backend> backend, const RunContext& context);
 Result<Measured> run_network(const LoadPlan& plan, const RunContext& context);
 Result<Measured> run_network_server(const LoadPlan& plan, const RunContext& context);
 

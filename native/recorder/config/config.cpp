@@ -19,6 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint64_t mebibyte = 1 << 20;
+constexpr std::size_t folders_max = 256;
 
 Result<ElementPlace> element_from(const json& object) {
   PEN_ASSIGN(auto fields, Fields::of(object, "element"));
@@ -283,6 +284,8 @@ static void part_field(Archive& archive, const char* name, Value& value) {
 }
 
 static void check_together(Archive& archive, const Config& config) {
+  const auto& folders = config.files.folders;
+  archive.check(folders.empty() || folders.front() == config.folder, "folders", "must start with folder");
   archive.take(check_elements(config.sources));
   archive.take(check_placement(config));
   archive.take(check_resume(config));
@@ -296,6 +299,7 @@ static void fields(Archive& archive, Config& config) {
   archive.field("file_name", config.file_name);
   archive.required("sources", config.sources, Count{1, 1024});
   archive.field("files", config.files);
+  archive.field("folders", config.files.folders, Count{0, folders_max}, not_empty);
   const auto read_layout = [&](const json& given) -> Result<void> {
     PEN_ASSIGN(config.layout, UserLayout::from_json(given));
     return {};
@@ -357,6 +361,7 @@ Result<void> Config::load_filters() {
 Result<Config> Config::for_rank(unsigned rank, unsigned ranks) const {
   static constexpr std::string_view place = "{rank}";
   auto mine = *this;
+  if (!files.folders.empty()) mine.folder = files.folders[rank % files.folders.size()];
   for (auto& source : mine.sources) {
     if (source.kind == SourceConfig::Kind::tcp) {
       PEN_ASSIGN(source.port, port_of_rank(source.port, rank, ranks));

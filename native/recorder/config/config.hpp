@@ -74,6 +74,9 @@ enum class Files {
 struct FilesConfig {
   Files layout = Files::one;
   std::uint64_t frames = 0;  ///< in each file of `split`
+  /// Config::folder through several mounts, one for each client: rank r uses number r mod their count in its place.
+  /// Empty: all ranks use that one. `folders` in the plan.
+  std::vector<std::string> folders = {};
 };
 
 struct Config {
@@ -119,8 +122,8 @@ struct Config {
   /// Whether frames that come plain stay plain.
   bool stores_plain() const { return codec.encoding == Encoding::none && filters.empty(); }
 
-  /// What rank `rank` of `ranks` does of it: it listens on TCP port + rank, also for metrics, and binds the ZeroMQ
-  /// endpoint with its number in place of {rank}.
+  /// What rank `rank` of `ranks` does of it: it uses its own of several folders, listens on TCP port + rank, also for
+  /// metrics, and binds the ZeroMQ endpoint with its number in place of {rank}.
   Result<Config> for_rank(unsigned rank, unsigned ranks) const;
 
   /// How pool_bytes is divided: memory for frames in flight …

@@ -39,7 +39,9 @@ Meters meters_of(const SeriesSpec& spec, const SeriesAccount& account, const Sha
     const auto stats = store->stats();
     meters.segments = stats.segments;
     meters.segment_bytes = stats.written_bytes;
+    meters.writing_ns = stats.writing_ns;
     meters.waiting_segments = stats.queue_segments;
+    meters.index_segments = stats.index_segments;
   }
   meters.waiting_frames = account.in_flight.unsettled();
   return meters;

@@ -51,6 +51,7 @@ Recorder::Recorder(Env& env, Config config, Events& events, Team& team)
       report_(events),
       control_(rules_of(config_, team), report_, totals_),
       values_(config_, report_, [this] { return control_.files(); }),
+      stage_events_(events, team.rank(), [this] { return snapshot(); }),
       role_(make_role({env, config_, team, events, report_, pool_})) {
   config_.store.buffers.emplace(config_.shared_segment_bytes(), config_.store.huge_pages);
 }
@@ -193,7 +194,10 @@ void Recorder::keep_time() {
     const auto now = monotonic_ns();
     const auto files = control_.files();
     for (const auto& file : files) file->tend(now, segment_age_max_ns);
-    role_->tick(files, workers_.waiting() > 0);
+    const bool any_frame_waits = workers_.waiting() > 0;
+    // A series that is being closed is not among the files, and its last frames may take minutes to compress.
+    if (!files.empty() || any_frame_waits) stage_events_.tick(now);
+    role_->tick(files, any_frame_waits);
     control_.tick();
   }
 }

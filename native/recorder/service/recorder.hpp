@@ -18,6 +18,7 @@
 #include "frame/sink.hpp"
 #include "recorder/service/control.hpp"
 #include "recorder/service/events.hpp"
+#include "recorder/service/metrics/stage_events.hpp"
 #include "recorder/service/metrics/totals.hpp"
 #include "recorder/service/report.hpp"
 #include "recorder/service/value_memory.hpp"
@@ -94,10 +95,10 @@ class Recorder final : public FrameSink {
   Totals totals_;
   Control control_;
   ValueMemory values_;
+  StageEvents stage_events_;
   const std::unique_ptr<RankRole> role_;
   Workers workers_;
   std::thread timekeeper_;
-  bool joined_team_ = false;
 
   std::mutex mutex_;
   std::condition_variable stopped_;

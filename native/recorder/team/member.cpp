@@ -1,5 +1,6 @@
 #include "recorder/team/member.hpp"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -75,8 +76,10 @@ Found Member::seek(const std::string& series_unique_id, bool again) {
   return join(std::move(*series), *answer);
 }
 
+/// The coordinator's file through this rank's folder, which may be another mount of the coordinator's.
 Found Member::join(Series series, const json& answer) {
-  return {.file = SeriesFile::join(env_, config_, team_, std::move(series), answer.value("path", std::string())),
+  const auto name = std::filesystem::path(answer.value("path", std::string())).filename().string();
+  return {.file = SeriesFile::join(env_, config_, team_, std::move(series), config_.folder + "/" + name),
           .fault = Found::Fault::no_part};
 }
 

@@ -28,7 +28,7 @@ std::vector<store::GroupNode> groups_of_frames(const store::FileLayout& layout) 
 }  // namespace
 
 void lay_out_members(store::FileLayout& layout, const FilesConfig& files, const std::string& path, unsigned ranks,
-                     const Series& series, bool user_layout) {
+                     bool user_layout) {
   if (files.layout == Files::one) return;
   const auto name = std::filesystem::path(path).filename();
   store::Members members{.stem = name.stem().string() + "_member_",
@@ -44,8 +44,9 @@ void lay_out_members(store::FileLayout& layout, const FilesConfig& files, const 
     members.groups.push_back(group("/entry/data", "NXdata", {{"signal", std::string("data")}}));
   }
   members.groups.push_back(group("/entry/penstock", "NXcollection", {}));
-  members.values.push_back({"/entry/penstock/series_id", store::scalar(series.id), {}});
-  members.values.push_back({"/entry/penstock/series_unique_id", series.unique_id, {}});
+  std::copy_if(layout.values.begin(), layout.values.end(), std::back_inserter(members.values), [](const auto& node) {
+    return node.path == "/entry/penstock/series_id" || node.path == "/entry/penstock/series_unique_id";
+  });
   layout.groups.push_back({"/",
                            {{"penstock_layout", std::string(files.layout == Files::split ? "split" : "per_writer")},
                             {"penstock_member_files", members.stem + "*" + members.suffix}}});

@@ -11,6 +11,6 @@ namespace penstock::recorder {
 
 /// Makes `layout`, that of the file at `path`, the layout of a master where `files` says so.
 void lay_out_members(store::FileLayout& layout, const FilesConfig& files, const std::string& path, unsigned ranks,
-                     const Series& series, bool user_layout = false);
+                     bool user_layout = false);
 
 }  // namespace penstock::recorder

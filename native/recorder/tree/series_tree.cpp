@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "base/bytes.hpp"
 #include "base/time/clock.hpp"
 #include "recorder/tree/gaps.hpp"
 #include "recorder/tree/members.hpp"
 #include "recorder/tree/nexus/nexus.hpp"
+#include "recorder/tree/nexus/nexus_geometry.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -18,6 +20,7 @@ namespace {
 constexpr std::uint64_t axis_values_max = std::uint64_t{1} << 24;
 /// Of frames and elements, a byte each, that the file tells of.
 constexpr std::uint64_t element_bytes_max = std::uint64_t{1} << 28;
+const std::string plot_path = "/entry/data";
 
 /// If `frames` went on along the first axis of a scan, the axis repeats its values.
 void lengthen_axis(const ScanConfig& scan, std::uint64_t frames, store::FinalValues& values) {
@@ -103,7 +106,7 @@ store::FileLayout SeriesTree::tree(store::Placement placement) const {
     node.places.placement = placement;
     node.chunk_bytes_max = coding_.chunk_bytes_max();
   }
-  lay_out_members(layout, config.files, spec_.path(), ranks_, series, config.layout.has_value());
+  lay_out_members(layout, config.files, spec_.path(), ranks_, config.layout.has_value());
   if (layout.members) layout.members->overwrite = spec_.may_overwrite();
   return layout;
 }
@@ -122,19 +125,45 @@ store::FinalValues SeriesTree::values_at_end(const SeriesAccount& account, End e
   lengthen_axis(spec_.scan(), account.ledger.end(), values);
   {
     std::lock_guard lock(mutex_);
-    if (!series_date_.empty()) values.values.push_back({"/entry/penstock/timing/series_date", series_date_, {}});
+    if (!series_date_.empty())
+      values.values.push_back({"/entry/penstock/timing/series_date",
+                               series_date_,
+                               {description("date since which exposure_start and exposure_stop count, as sent")}});
   }
-  values.values.push_back({"/entry/penstock/ended_by", std::string(end.ended_by), {}});
+  values.values.push_back(
+      {"/entry/penstock/ended_by",
+       std::string(end.ended_by),
+       {description("why the series ended: message, new_start, count, silence, command, room, stop or "
+                    "failure")}});
   values.attributes.emplace_back(state_path, store::Attribute{"filled", store::scalar(end.filled)});
   values.of_rows = [this, unfitting = std::move(end.unfitting)] { return column_attributes(unfitting()); };
   if (spec_.has_elements()) {
     elements_.add_assembled_maps(values.values);
     add_elements(account.ledger, end.frames, values);
   }
-  if (!config.layout) return values;
-  auto known = edges();
-  if (end.resumed) known.first.reset();
-  return config.layout->apply(std::move(values), tree(store::Placement::log), spec_.series(), columns_, known);
+  if (config.layout) {
+    auto known = edges();
+    if (end.resumed) known.first.reset();
+    values = config.layout->apply(std::move(values), tree(store::Placement::log), spec_.series(), columns_, known);
+  }
+  if (!spec_.scan()) add_axis_of_frames(end.frames, values);
+  return values;
+}
+
+/// At the end, as viewers reject a plot whose axis is not as long as its frames.
+void SeriesTree::add_axis_of_frames(std::uint64_t frames, store::FinalValues& values) const {
+  auto axis = axis_of_frames(spec_.series(), frames);
+  if (!axis) return;
+  const auto name = axis->path.substr(axis->path.rfind('/') + 1);
+  const auto& user_layout = spec_.config().layout;
+  const auto group = user_layout ? user_layout->plot_group(spec_.series(), columns_, name) : std::optional(plot_path);
+  if (!group) return;
+  axis->path = fmt::format("{}/{}", *group, name);
+  values.values.push_back(std::move(*axis));
+  std::vector<std::string> axes(1 + spec_.series().frame.shape.size(), ".");
+  axes.front() = name;
+  values.attributes.emplace_back(*group, store::Attribute{"axes", axes});
+  values.attributes.emplace_back(*group, store::Attribute{name + "_indices", store::scalar(std::int64_t{0})});
 }
 
 /// What reads as 0 or is cut short looks like any other value: its column says that there are such.
@@ -169,7 +198,7 @@ void SeriesTree::add_elements(const Ledger& ledger, std::uint64_t frames, store:
   values.values.push_back(
       {"/entry/penstock/element_received",
        store::ArrayValue{{ElementType::u8, {frames, elements}}, ledger.received_elements(frames, elements)},
-       {{"meaning", std::string("[frame, element]: 1 received, 0 not")}}});
+       {description("[frame, element]: 1 if all channels of the element arrived, else 0")}});
 }
 
 }  // namespace penstock::recorder

@@ -60,6 +60,7 @@ class SeriesTree {
   Series assembled_series() const;
   store::FileLayout tree(store::Placement placement) const;
   std::vector<std::pair<std::string, store::Attribute>> column_attributes(const Unfitting& counts) const;
+  void add_axis_of_frames(std::uint64_t frames, store::FinalValues& values) const;
   void add_elements(const Ledger& ledger, std::uint64_t frames, store::FinalValues& values) const;
 
   const SeriesSpec& spec_;

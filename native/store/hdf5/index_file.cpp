@@ -305,7 +305,9 @@ class IndexFileOfHdf5 final : public IndexFile {
     }
     std::vector<std::string> names;
     for (const auto member : map_->members()) names.push_back(layout_.members->file_name(member));
-    return write_value(file_.get(), {members_path, std::move(names), {}});
+    return write_value(
+        file_.get(),
+        {members_path, std::move(names), {{"description", std::string("files that hold the frames, in this folder")}}});
   }
 
   Result<bool> put_chunk(const PlacedChunk& chunk) {

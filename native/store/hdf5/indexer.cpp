@@ -74,6 +74,7 @@ Result<std::vector<std::size_t>> Indexer::enter(std::span<const PlacedChunk> chu
 }
 
 void Indexer::take(WrittenSegment segment) {
+  --counters_.index_segments;
   if (segment.failure) return report_lost(segment.chunks, *segment.failure);
   auto entered = enter(segment.chunks);
   if (!entered.ok()) return report_lost(segment.chunks, entered.error());
@@ -83,6 +84,7 @@ void Indexer::take(WrittenSegment segment) {
 }
 
 void Indexer::take(Foreign segment) {
+  --counters_.index_segments;
   auto& chunks = segment.placed.chunks;
   share::Indexed answer{.id = segment.placed.id, .refused = {}, .failure = {}};
   if (auto entered = enter(chunks); entered.ok()) {

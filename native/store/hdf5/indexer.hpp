@@ -26,7 +26,10 @@ class Indexer final : private RowWriter {
   ~Indexer() override;
 
   /// Waits while the indexer is far behind.
-  void push(WrittenSegment segment) { (void)inbox_.push(std::move(segment)); }
+  void push(WrittenSegment segment) {
+    ++counters_.index_segments;
+    (void)inbox_.push(std::move(segment));
+  }
 
   /// A segment of another rank, and whom to notify of its outcome.
   struct Foreign {
@@ -34,7 +37,10 @@ class Indexer final : private RowWriter {
     std::function<void(const share::Indexed&)> answer;
   };
   /// Do not wait: what other ranks may send unanswered is bounded by themselves.
-  void push(Foreign segment) { (void)inbox_.push_now(std::move(segment)); }
+  void push(Foreign segment) {
+    ++counters_.index_segments;
+    (void)inbox_.push_now(std::move(segment));
+  }
   void push(share::Rows rows) { (void)inbox_.push_now(std::move(rows)); }
 
   /// Indexes what was pushed, lets the listener put its last rows, and joins the thread. Returns the

@@ -30,11 +30,13 @@ void add(StoreStats& sum, const StoreStats& part) {
   sum.segments += part.segments;
   sum.written_bytes += part.written_bytes;
   sum.write_ns += part.write_ns;
+  sum.writing_ns += part.writing_ns;
   sum.write_ns_max = std::max(sum.write_ns_max, part.write_ns_max);
   sum.sync_ns += part.sync_ns;
   sum.index_ns += part.index_ns;
   sum.flush_ns += part.flush_ns;
   sum.queue_segments += part.queue_segments;
+  sum.index_segments += part.index_segments;
 }
 
 }  // namespace

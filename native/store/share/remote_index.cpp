@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/threads.hpp"
+#include "base/time/thread_times.hpp"
 
 namespace penstock::store::share {
 
@@ -24,8 +25,13 @@ RemoteIndex::~RemoteIndex() { (void)drain(); }
 
 void RemoteIndex::push(WrittenSegment segment) {
   MutexLock lock(mutex_);
-  changed_.wait(lock, [&]() PEN_REQUIRES(mutex_) { return open_ < open_max; });
+  const auto may_go_on = [&]() PEN_REQUIRES(mutex_) { return open_ < open_max; };
+  if (!may_go_on()) {
+    const Waiting waiting(Wait::room);
+    changed_.wait(lock, may_go_on);
+  }
   ++open_;
+  ++counters_.index_segments;
   if (segment.failure) {
     lock.unlock();
     (void)inbox_.push({std::move(segment), {}});
@@ -76,6 +82,7 @@ void RemoteIndex::run() {
       settle(*settled);
       MutexLock lock(mutex_);
       --open_;
+      --counters_.index_segments;
       changed_.notify_all();
     } else if (inbox_.ended()) {
       break;

@@ -83,7 +83,8 @@ TEST_F(RecordedTest, MissingFramesAreCountedAndNotDifferent) {
   write_recorded(path(), {.absent = {3, 17}});
   const auto report = check(path(), {{"against", {{"recorded", true}}}});
   EXPECT_TRUE(report.ok()) << text(report);
-  EXPECT_TRUE(has(report, "frames are missing"));
+  ASSERT_TRUE(has(report, "frames are missing"));
+  EXPECT_NE(text(report).find("leave them out of the analysis"), std::string::npos) << text(report);
   EXPECT_EQ(report.missing, 2);
   EXPECT_EQ(report.compared_frames, 38);
   EXPECT_EQ(report.different_frames, 0);
@@ -101,15 +102,47 @@ TEST_F(RecordedTest, FramesThatOnlyTheSegmentsHoldAreRecoverable) {
   write_recorded(path(), {.frames = 21, .announced = 200, .finish = false, .flush_interval = std::chrono::hours(1)});
   const auto report = check(path());
   EXPECT_TRUE(report.ok()) << text(report);
-  EXPECT_TRUE(report.unfinished);
-  EXPECT_TRUE(has(report, "frames are missing")) << text(report);
+  EXPECT_TRUE(report.unfinished());
+  EXPECT_FALSE(report.being_recorded());
+  EXPECT_EQ(report.findings.front().what, "the series is not finished") << text(report);
+  EXPECT_FALSE(has(report, "frames are missing")) << text(report);
   EXPECT_EQ(report.frames, 200);
   EXPECT_EQ(report.missing, 179);
   EXPECT_EQ(report.recoverable, 21);
   const auto counted = check(path(), {{"count_only", true}});
-  EXPECT_TRUE(counted.unfinished);
+  EXPECT_TRUE(counted.unfinished());
   EXPECT_EQ(counted.recoverable, 21);
   EXPECT_EQ(counted.bytes, report.bytes);
+}
+
+TEST_F(RecordedTest, AFileThatARecorderHasOpenHasNoFindings) {
+  write_recorded(path(), {.frames = 21, .announced = 200, .finish = false, .flush_interval = std::chrono::hours(1)});
+  const auto recorder = posix_env().open(path(), {});
+  ASSERT_TRUE(recorder.ok() && (*recorder)->lock(false).ok()) << "readers in SWMR mode lock it as well";
+  const auto report = check(path());
+  EXPECT_TRUE(report.ok() && report.findings.empty()) << text(report);
+  EXPECT_TRUE(report.unfinished() && report.being_recorded());
+  EXPECT_EQ(report.recoverable, 21);
+  const auto counted = check(path(), {{"count_only", true}});
+  EXPECT_TRUE(counted.being_recorded());
+  flip(path(), segments_of(path()).at(0).first.address + 128 + 40);
+  EXPECT_TRUE(has(check(path()), "a segment's records are corrupt")) << "damage is reported all the same";
+}
+
+TEST_F(RecordedTest, AFinishedFileThatAProgramHasOpenIsNotBeingRecorded) {
+  write_recorded(path(), {});
+  const auto reader = posix_env().open(path(), {});
+  ASSERT_TRUE(reader.ok() && (*reader)->lock(false).ok());
+  for (const bool count_only : {false, true})
+    EXPECT_FALSE(check(path(), {{"count_only", count_only}}).being_recorded());
+}
+
+TEST_F(RecordedTest, FramesOfAnUnfinishedFileMayStillArrive) {
+  write_recorded(path(),
+                 {.frames = 200, .announced = 300, .finish = false, .flush_interval = std::chrono::milliseconds(1)});
+  const auto report = check(path());
+  EXPECT_EQ(report.recoverable, 200) << text(report);
+  EXPECT_FALSE(has(report, "fewer frames than announced")) << text(report);
 }
 
 TEST_F(RecordedTest, AFinishedFileHasNothingToRecover) {
@@ -177,7 +210,7 @@ TEST_F(RecordedTest, APixelThatDiffersIsNamedWithItsPlaceAndValues) {
 TEST_F(RecordedTest, AFileLeftByACrashIsUnfinishedAndItsChunksAreStillVerified) {
   write_recorded(path(), {.finish = false});
   const auto report = check(path());
-  EXPECT_TRUE(has(report, "the file is marked as open for writing")) << text(report);
+  EXPECT_TRUE(has(report, "the series is not finished")) << text(report);
   EXPECT_FALSE(has(report, "HDF5 cannot read the index")) << text(report);
   EXPECT_GE(report.chunks, 40);
 }
@@ -191,6 +224,22 @@ TEST_F(RecordedTest, TruncationAtAnyPlaceIsFoundAndDoesNoHarm) {
     const auto report = check(path("cut.h5"));
     EXPECT_FALSE(report.ok()) << size << " of " << bytes.size() << " bytes";
   }
+}
+
+TEST_F(RecordedTest, ATruncatedFileLacksNothingElse) {
+  write_recorded(path(), {.frames = 30, .announced = 40});
+  const auto bytes = bytes_of(path());
+  int truncated = 0;
+  for (std::size_t part = 1; part < 24; ++part) {
+    const auto size = bytes.size() * part / 24;
+    write_bytes(path("cut.h5"), std::span(bytes).first(size));
+    const auto report = check(path("cut.h5"), {{"against", {{"recorded", true}}}});
+    if (!has(report, "the file is shorter than it says")) continue;
+    ++truncated;
+    for (const auto* implied : {"no checksums in this file", "frames are missing", "pixels not compared"})
+      EXPECT_FALSE(has(report, implied)) << size << " of " << bytes.size() << " bytes: " << text(report);
+  }
+  EXPECT_GT(truncated, 0);
 }
 
 TEST_F(RecordedTest, EachFlippedBitIsFoundOrDidNoHarm) {

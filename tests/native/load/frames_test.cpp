@@ -201,6 +201,17 @@ TEST_F(Frames, FilesHoldWhatTheSeedSays) {
   }
 }
 
+TEST_F(Frames, AnUnpacedRunEndsInTime) {
+  auto plan = frozen_plan(1'000'000, 0, 4, 0, 0);  // of 1 ms each
+  plan["workload"].update({{"seconds_max", 0.3}});
+  const auto document = document_of(plan);
+  EXPECT_EQ(document["interrupted"], false);
+  EXPECT_EQ(document["frames"]["planned"], 1'000'000);
+  EXPECT_GT(document["frames"]["written"], 0);
+  EXPECT_LT(document["frames"]["written"], 400);
+  EXPECT_EQ(document["frames"]["written"], document["frames"]["due"]);
+}
+
 TEST_F(Frames, AWriterAppendsItsFramesToOneFileInWholePages) {
   const auto document = document_of(stored_plan(folder_, "file_a_writer", "end", true));
   EXPECT_EQ(document["frames"]["stored_bytes_each"], 12'288);
@@ -386,6 +397,54 @@ TEST_F(Frames, WhatAFileSystemTellsWhenAFileIsClosedIsAFailure) {
       EXPECT_EQ(document["frames"]["written"], 0);
     }
   }
+}
+
+TEST_F(Frames, ARingKeepsTheNewestFiles) {
+  for (const auto* layout : {"file_a_frame", "file_a_writer"}) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    auto plan = stored_plan(folder_, layout, "none", false);
+    plan["workload"].update({{"frames", 1000}, {"ring_frames", 60}});
+    const auto document = document_of(plan);
+    EXPECT_TRUE(document["problem"].is_null()) << document["problem"];
+    EXPECT_EQ(document["frames"]["written"], 1000) << layout;
+    std::uint64_t bytes = 0, files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+      bytes += entry.file_size();
+      ++files;
+    }
+    EXPECT_GT(files, 0U);
+    // A quarter more while they wait for their removal, and those that are written.
+    EXPECT_LE(bytes, 10'000U * (60 + 15 + 3)) << layout;
+    if (std::string_view(layout) == "file_a_frame") {
+      EXPECT_TRUE(std::filesystem::exists(folder_ / "frame-000000999.bin"));
+    }
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "frame-000000000.bin")) << layout;
+  }
+}
+
+TEST_F(Frames, ARingWhoseFilesAreGoneSaysSo) {
+  auto plan = stored_plan(folder_, "file_a_frame", "none", false);
+  plan["workload"].update({{"frames", 800}, {"rate_hz", 400}, {"ring_frames", 200}});
+  on_progress = [this](const Json&) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) std::filesystem::remove(entry.path());
+  };
+  const auto document = document_of(plan);
+  ASSERT_TRUE(document["problem"].is_string());
+  EXPECT_NE(document["problem"].get<std::string>().find("frame-0000"), std::string::npos);
+}
+
+TEST_F(Frames, EachFrameHasTheTimeThatItsWriterWaited) {
+  const auto document = document_of(frozen_plan(40, 100, 40, 0, 0));
+  const auto& writer = document["generator"]["writers"][0];
+  std::int64_t waited = 0;
+  for (const auto& each : document["records"]["waited_ns"]) {
+    EXPECT_GE(each.get<std::int64_t>(), 0);
+    waited += each.get<std::int64_t>();
+  }
+  EXPECT_EQ(writer["waited_in_writes_ns"], waited);
+  EXPECT_GE(writer["waited_ns"].get<std::int64_t>(), waited);
+  EXPECT_GT(document["generator"]["start_ns"].get<std::int64_t>(), 0);
 }
 
 TEST_F(Frames, AFolderThatIsNotThereIsAProblemThatNamesIt) {

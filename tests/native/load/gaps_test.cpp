@@ -13,7 +13,7 @@ namespace {
 
 TEST(Gaps, AddUpWhereTheyCount) {
   Gaps gaps;
-  for (const std::int64_t gap_ns : {10, 49, 50, 300, 20}) gaps.add(gap_ns * millisecond);
+  for (const std::int64_t gap_ns : {10, 49, 50, 300, 20}) gaps.add(0, gap_ns * millisecond);
   EXPECT_EQ(gaps.longest_ns, 300 * millisecond);
   EXPECT_EQ(gaps.sum_ns, 350 * millisecond);
 }

@@ -20,7 +20,7 @@ Side some_side() {
             .system_s = 0.5,
             .received_series = {7, 0, 9},
             .streams = {},
-            .gaps = {.longest_ns = 30 * second_ns, .sum_ns = 31 * second_ns}};
+            .gaps = {.longest_ns = 30 * second_ns, .sum_ns = 31 * second_ns, .listed = {}}};
   side.streams.resize(2);
   side.streams[1] = {
       .sent_bytes = 1, .received_bytes = std::uint64_t{1} << 50, .busy_s = 0.75, .before = {}, .after = {}};

@@ -10,11 +10,11 @@ namespace {
 Json frames_plan() {
   return Json::parse(R"({
     "backend": {"kind": "posix", "folder": "/data/run", "direct": true, "sync": "each", "queue_depth": 1},
-    "workload": {"kind": "frames", "frames": 1000, "frame_bytes": 1048576, "rate_hz": 100, "writers": 4,
-                 "buffer_frames": 100, "late_after_s": 0.5, "layout": "file_a_writer", "record": false, "rename": false,
-                 "image": null},
+    "workload": {"kind": "frames", "frames": 1000, "frame_bytes": 1048576, "rate_hz": 100,
+                 "seconds_max": 0, "writers": 4, "buffer_frames": 100, "late_after_s": 0.5, "layout": "file_a_writer",
+                 "record": false, "rename": false, "ring_frames": 20, "image": null},
     "content": "zeros", "content_ratio": 1.0, "content_file": "", "seed": 7, "prefix": "frame-", "interval_s": 0.5,
-    "drain_timeout_s": 5, "log_level": "debug"})");
+    "drain_timeout_s": 5, "folders": ["/data/run", "/second/run"], "log_level": "debug"})");
 }
 
 Json stream_plan() {
@@ -97,6 +97,46 @@ struct Wrong {
   const char* message;
 };
 
+std::string folder_of(const LoadPlan& plan) { return std::get<PosixPlan>(plan.backend).folder; }
+
+TEST(LoadPlan, RanksUseFoldersInTurn) {
+  auto plan = LoadPlan::from_json(stream_plan().dump()).value();
+  EXPECT_EQ(folder_of(plan.for_rank(1)), "/data/run");
+  plan.folders = {"/data/run", "/second/run"};
+  EXPECT_EQ(folder_of(plan.for_rank(0)), "/data/run");
+  EXPECT_EQ(folder_of(plan.for_rank(1)), "/second/run");
+  EXPECT_EQ(folder_of(plan.for_rank(4)), "/data/run");
+}
+
+TEST(LoadPlan, NobodyReadsThroughTheFolderOfTheWriter) {
+  auto plan = LoadPlan::from_json(stream_plan().dump()).value();
+  EXPECT_EQ(reading_shift(plan, 3), 1U);
+  for (unsigned folders = 2; folders <= 9; ++folders) {
+    plan.folders.assign(folders, "/data/run");
+    EXPECT_EQ(reading_shift(plan, 1), 1U);
+    for (unsigned ranks = 2; ranks <= 40; ++ranks) {
+      const auto shift = reading_shift(plan, ranks);
+      EXPECT_EQ(shift.has_value(), folders > 2 || ranks % 2 == 0) << folders << " folders, " << ranks << " ranks";
+      for (unsigned rank = 0; shift && rank < ranks; ++rank)
+        EXPECT_NE(rank % folders, (rank + *shift) % ranks % folders) << folders << " folders, " << ranks << " ranks";
+    }
+  }
+  plan.folders.resize(3);
+  EXPECT_EQ(reading_shift(plan, 4), 2U) << "rank 3 and rank 0 use the same folder";
+}
+
+TEST(LoadPlan, FoldersAreOfAStorage) {
+  auto plan = stream_plan();
+  plan["folders"] = {"/data/run", ""};
+  EXPECT_NE(error_of(plan).find("folders[1]"), std::string::npos) << error_of(plan);
+  plan["folders"] = {"/elsewhere", "/data/run"};
+  EXPECT_NE(error_of(plan).find("must start with backend.folder"), std::string::npos) << error_of(plan);
+  plan["folders"] = {"/data/run"};
+  plan["backend"] = {{"kind", "null"}};
+  plan["workload"]["verify"] = false;
+  EXPECT_NE(error_of(plan).find("folders"), std::string::npos) << error_of(plan);
+}
+
 TEST(LoadPlan, NamesWhatIsWrongWithMpiio) {
   const Wrong all[] = {
       {"/backend/shared", false, "backend.collective: true must be false unless all ranks share a file"},
@@ -144,13 +184,13 @@ TEST(LoadPlan, NamesWhatIsWrongWithFrames) {
   const Wrong all[] = {
       {"/backend", nullptr, "backend: this field is required"},
       {"/backend", 3, "backend: 3 is not an object"},
-      {"/backend/kind", "tape", "backend.kind: \"tape\" is not one of null, posix, mpiio, hdf5, store"},
+      {"/backend/kind", "tape", "backend.kind: \"tape\" is not one of null, posix, mpiio, hdf5, store, remote"},
       {"/backend/folder", "", "backend.folder: \"\" must not be empty"},
       {"/backend/folder", std::string("a\0b", 3), "backend.folder: \"a\\u0000b\" has a zero byte"},
       {"/backend/sync", "always", "backend.sync: \"always\" is not one of none, end, each"},
       {"/backend/odirect", true, "backend.odirect: unknown field; did you mean \"direct\"?"},
       {"/workload/kind", "waves",
-       "workload.kind: \"waves\" is not one of frames, stream, metadata, network, network_server"},
+       "workload.kind: \"waves\" is not one of frames, stream, metadata, network, network_server, remove"},
       {"/workload/frames", 0, "workload.frames: 0 is below the minimum of 1"},
       {"/workload/frames", -1, "workload.frames: -1 is below the minimum of 1"},
       {"/workload/frames", 1e3, "workload.frames: 1000.0 is not a whole number"},
@@ -158,6 +198,7 @@ TEST(LoadPlan, NamesWhatIsWrongWithFrames) {
       {"/workload/frame_bytes", 1ULL << 40, "workload.frame_bytes: 1099511627776 exceeds the maximum of 4294967296"},
       {"/workload/rate_hz", -1, "workload.rate_hz: -1 is below the minimum of 0"},
       {"/workload/rate_hz", 1e-9, "workload.rate_hz: 1e-09 must be a rate at which 1000 frames take at most 30 days"},
+      {"/workload/seconds_max", 2, "workload.seconds_max: 2 must be 0 with a rate"},
       {"/workload/writers", 257, "workload.writers: 257 exceeds the maximum of 256"},
       {"/workload/buffer_frames", 0, "workload.buffer_frames: 0 is below the minimum of 1"},
       {"/workload/layout", "heap", "workload.layout: \"heap\" is not one of file_a_frame, file_a_writer"},

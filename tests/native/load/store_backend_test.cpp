@@ -1,5 +1,7 @@
 #include "load_hdf5/store_backend.hpp"
 
+#include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -229,6 +231,35 @@ TEST_F(StoreOfRanks, ARankThatFindsAnotherFileDoesNotWriteToIt) {
   EXPECT_FALSE(outcomes[0]->left_behind) << "the lead does not wait for who does not come";
   std::ifstream file(folder_ / "load-000000000.bin", std::ios::binary);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "somebody's own");
+}
+
+/// As a client of a network file system that shows another client's file late.
+class LateEnv final : public Env {
+ public:
+  Result<std::shared_ptr<File>> open(const std::string& path, OpenOptions options) override {
+    if (options.mode == OpenOptions::Mode::update && ++joined_ <= late_opens)
+      return errno_error(ENOENT, "open " + path);
+    return posix_env().open(path, options);
+  }
+  Result<std::uint64_t> free_bytes(const std::string& path) override { return posix_env().free_bytes(path); }
+  Result<std::vector<std::string>> list(const std::string& folder) override { return posix_env().list(folder); }
+  Result<void> remove(const std::string& path) override { return posix_env().remove(path); }
+
+  static constexpr int late_opens = 5;
+  int joined() const { return joined_; }
+
+ private:
+  std::atomic<int> joined_{0};
+};
+
+TEST_F(StoreOfRanks, RanksThatDoNotSeeTheFileAtOnceJoinItAllTheSame) {
+  LateEnv env;
+  const auto outcomes = run_by_ranks(plan(), nothing, 60, {}, env);
+  ASSERT_TRUE(outcomes[0]) << outcomes[0].error().message();
+  const auto& document = outcomes[0]->document;
+  EXPECT_TRUE(document["problem"].is_null()) << document["problem"];
+  EXPECT_EQ(document["phases"][1]["mismatches"], 0);
+  EXPECT_GT(env.joined(), LateEnv::late_opens);
 }
 
 TEST_F(StoreOfRanks, MoreTransfersThanAFileTakesAreRefusedOfAllRanksTogether) {

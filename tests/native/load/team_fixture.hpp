@@ -14,9 +14,10 @@
 
 namespace penstock::load {
 
-class TeamTest : public LoadTest {
+template <unsigned count>
+class TeamOf : public LoadTest {
  protected:
-  static constexpr unsigned ranks = 3;
+  static constexpr unsigned ranks = count;
   using OnEvent = std::function<void(unsigned rank, std::string_view event, const Json& fields)>;
 
   /// Runs the plan by all ranks but those that are absent; each one's outcome, in order.
@@ -83,5 +84,7 @@ class TeamTest : public LoadTest {
   std::unique_ptr<testing::ThreadWorld> world_ = std::make_unique<testing::ThreadWorld>(ranks);
   std::array<std::atomic<bool>, ranks> stops_{};
 };
+
+using TeamTest = TeamOf<3>;
 
 }  // namespace penstock::load

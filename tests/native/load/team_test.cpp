@@ -34,6 +34,81 @@ TEST_F(TeamTest, EachRankReadsWhatTheNextOneWrote) {
   EXPECT_EQ(document["job"]["library"], "threads");
 }
 
+/// Notes through which folder files were made, and read.
+class NotingEnv final : public Env {
+ public:
+  Result<std::shared_ptr<File>> open(const std::string& path, OpenOptions options) override {
+    const auto cut = path.rfind('/');
+    {
+      std::lock_guard lock(mutex_);
+      auto& folders = options.mode == OpenOptions::Mode::read ? read : made;
+      folders[path.substr(cut + 1)] = path.substr(0, cut);
+    }
+    return posix_env().open(path, options);
+  }
+  Result<std::uint64_t> free_bytes(const std::string& path) override { return posix_env().free_bytes(path); }
+  Result<std::vector<std::string>> list(const std::string& folder) override { return posix_env().list(folder); }
+  Result<void> remove(const std::string& path) override { return posix_env().remove(path); }
+
+  std::map<std::string, std::string> made, read;  // by the name of the file
+
+ private:
+  std::mutex mutex_;
+};
+
+/// Other paths of one folder, as clients with mounts of their own have.
+std::vector<std::string> ways_to(const std::filesystem::path& folder, unsigned count) {
+  std::vector<std::string> ways;
+  for (unsigned way = 0; way < count; ++way) ways.push_back(way == 0 ? folder.string() : ways.back() + "/.");
+  return ways;
+}
+
+TEST_F(TeamTest, EachRankUsesItsOwnFolderAndReadsWhatCameThroughAnother) {
+  NotingEnv env;
+  auto plan = stream(2);
+  const auto ways = ways_to(folder_, 3);
+  plan["folders"] = ways;
+  const auto outcomes = run_by_ranks(
+      plan, [](auto, auto, const auto&) {}, 60, {}, env);
+  ASSERT_TRUE(outcomes[0]) << outcomes[0].error().message();
+  const auto& document = outcomes[0]->document;
+  EXPECT_TRUE(document["problem"].is_null()) << document["problem"];
+  EXPECT_EQ(document["phases"][1]["mismatches"], 0);
+  ASSERT_EQ(env.made.size(), 6U);
+  ASSERT_EQ(env.read.size(), 6U);
+  for (unsigned file = 0; file < 6; ++file) {
+    const auto name = fmt::format("load-{:09}.bin", file);
+    EXPECT_EQ(env.made[name], ways[file / 2]) << name;
+    EXPECT_NE(env.read[name], env.made[name]) << name;
+  }
+  for (unsigned rank = 0; rank < ranks; ++rank) EXPECT_EQ(document["job"]["parts"][rank]["folder"], ways[rank]);
+}
+
+class TeamOfFour : public TeamOf<4> {};
+
+TEST_F(TeamOfFour, ARankDoesNotReadWhatTheNextOneWroteThroughTheSameFolder) {
+  NotingEnv env;
+  auto plan = stream(1);
+  plan["folders"] = ways_to(folder_, 3);
+  const auto outcomes = run_by_ranks(
+      plan, [](auto, auto, const auto&) {}, 60, {}, env);
+  ASSERT_TRUE(outcomes[0]) << outcomes[0].error().message();
+  EXPECT_EQ(outcomes[0]->document["phases"][1]["mismatches"], 0);
+  ASSERT_EQ(env.read.size(), 4U);
+  for (const auto& [name, folder] : env.read) EXPECT_NE(folder, env.made[name]) << name;
+}
+
+TEST_F(TeamTest, RanksThatWouldReadThroughTheFolderOfTheWriterAreRefused) {
+  auto plan = stream(1);
+  plan["folders"] = ways_to(folder_, 2);
+  const auto outcomes = run_by_ranks(plan, [](auto, auto, const auto&) {});
+  ASSERT_FALSE(outcomes[0]);
+  EXPECT_NE(outcomes[0].error().message().find("use an even number of ranks"), std::string::npos)
+      << outcomes[0].error().message();
+  plan["workload"].update({{"read", false}, {"verify", false}});
+  EXPECT_TRUE(document_by_ranks(plan)["problem"].is_null());
+}
+
 Json shared(Json stream) {
   stream["workload"].update({{"shared", true}, {"segments", 5}});
   return stream;

@@ -57,6 +57,21 @@ TEST(Config, ReadsWhereThingsAreAndWhatIsWatched) {
   EXPECT_FALSE(config.for_rank(60000, 60001).ok());
 }
 
+TEST(Config, RanksUseFoldersInTurn) {
+  auto plan = smallest();
+  const auto first = plan["folder"];
+  plan["folders"] = {first, "/second"};
+  const auto config = Config::from_json(plan).value();
+  EXPECT_EQ(config.for_rank(0, 3).value().folder, first);
+  EXPECT_EQ(config.for_rank(1, 3).value().folder, "/second");
+  EXPECT_EQ(config.for_rank(2, 3).value().folder, first);
+  EXPECT_EQ(Config::from_json(smallest()).value().for_rank(1, 2).value().folder, config.folder);
+  plan["folders"] = {"/second", first};
+  EXPECT_NE(Config::from_json(plan).error().message().find("must start with folder"), std::string::npos);
+  plan["folders"] = {""};
+  EXPECT_NE(Config::from_json(plan).error().message().find("folders[0]"), std::string::npos);
+}
+
 json element(unsigned number, unsigned rows = 2, unsigned columns = 1) {
   return {{"grid", {rows, columns}}, {"number", number}};
 }

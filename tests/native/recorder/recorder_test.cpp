@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <thread>
 
 #include "base/time/clock.hpp"
@@ -158,6 +159,34 @@ TEST_F(RecorderTest, ASegmentWorthAWriteDoesNotWaitForMoreFrames) {
   EXPECT_EQ(small->stats().store.written_bytes, 0u) << "a kilobyte is worth no write of its own";
   EXPECT_TRUE(small->close(series::EndedBy::message).ok());
   EXPECT_TRUE(large->close(series::EndedBy::message).ok());
+}
+
+TEST_F(RecorderTest, FramesOfAThreadThatIsNeverIdleAreWrittenInTime) {
+  config_.codec = {Encoding::deflate, 9};
+  auto one = series(2);
+  one.frame = {ElementType::u16, {1024, 1024}};
+  auto file = SeriesFile::create(posix_env(), config_, team_, one, folder_ / "busy.h5").value();
+  CodecScratch scratch;
+  const auto admitted = [&](std::uint64_t number) {
+    auto pixels = std::make_shared<std::vector<std::uint32_t>>((1u << 20) / 2);
+    std::minstd_rand random(1);
+    for (auto& pixel : *pixels) pixel = static_cast<std::uint32_t>(random());
+    Frame frame;
+    frame.series_unique_id = "s1";
+    frame.number = FrameNumber{number};
+    frame.spec = one.frame;
+    frame.payload = std::as_bytes(std::span(*pixels));
+    frame.owner = pixels;
+    return *file->admit(std::move(frame)).value();
+  };
+  file->encode(admitted(0), 0, scratch);
+  std::jthread worker([&, task = admitted(1)]() mutable { file->encode(std::move(task), 0, scratch); });
+  std::this_thread::sleep_for(10ms);  // in the middle of the second frame, which takes ten times as long
+  file->tend(monotonic_ns(), 0);
+  worker.join();
+  for (int wait = 0; wait < 10'000 && file->stats().frames_written < 2; ++wait) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(file->stats().frames_written, 2u) << "nothing else writes them until a segment of 8 MiB is full";
+  EXPECT_TRUE(file->close(series::EndedBy::message).ok());
 }
 
 TEST_F(RecorderTest, RefusesToOverwriteUnlessTold) {

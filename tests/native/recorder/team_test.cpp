@@ -8,8 +8,11 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 
 #include "../support/fault_env.hpp"
 #include "../support/last_event.hpp"
@@ -80,7 +83,8 @@ class TeamTest : public ::testing::Test {
 
   void start(unsigned ranks) {
     world_ = std::make_unique<penstock::testing::ThreadWorld>(ranks);
-    for (unsigned i = 0; i < ranks; ++i) ranks_.push_back(std::make_unique<Rank>(*world_, i, config_));
+    for (unsigned i = 0; i < ranks; ++i)
+      ranks_.push_back(std::make_unique<Rank>(*world_, i, config_.for_rank(i, ranks).value()));
     for (auto& rank : ranks_) ASSERT_TRUE(rank->recorder.start().ok());
   }
 
@@ -191,6 +195,34 @@ TEST_F(TeamTest, FramesOfThreeRanksAreInOneFileAndTheirSendersAreTold) {
   EXPECT_EQ(end["frames_written"], frames);
   EXPECT_EQ(end["duplicate"], 0);
   EXPECT_TRUE(end["problem"].is_null());
+}
+
+/// As where each rank has a client with a mount of its own: what the others call the file is of no use to a rank.
+TEST_F(TeamTest, EachRankWritesThroughItsOwnFolder) {
+  config_.files.folders = {folder_, folder_ / ".", folder_ / "./."};
+  for (const auto layout : {Files::one, Files::per_writer}) {
+    config_.files.layout = layout;
+    start(3);
+    std::mutex mutex;
+    std::map<unsigned, std::set<std::string>> folders;
+    for (unsigned i = 0; i < 3; ++i)
+      ranks_[i]->env.on_open = [&, i](const std::string& path) {
+        std::lock_guard lock(mutex);
+        folders[i].insert(path.substr(0, path.rfind('/')));
+      };
+    std::vector<std::shared_ptr<Session>> sessions;
+    for (auto& rank : ranks_) {
+      sessions.push_back(std::make_shared<Session>());
+      ASSERT_TRUE(rank->recorder.begin(series(30), sessions.back()).ok());
+    }
+    for (std::uint64_t number = 0; number < 30; ++number)
+      ASSERT_TRUE(ranks_[number % 3]->recorder.put(frame(number, sessions[number % 3])).ok());
+    for (auto& rank : ranks_) ASSERT_TRUE(rank->recorder.end({1, "s1"}).ok());
+    stop();
+    EXPECT_EQ(states(), std::vector<std::uint8_t>(30, 1));
+    for (unsigned i = 0; i < 3; ++i) EXPECT_EQ(folders[i], std::set<std::string>{config_.files.folders[i]}) << i;
+    begin_anew();
+  }
 }
 
 /// As with a network file system that shows another machine's file late.

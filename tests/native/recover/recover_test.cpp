@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <csignal>
+#include <ctime>
 #include <thread>
 
 #include "../check/check_fixture.hpp"
@@ -162,7 +163,8 @@ TEST_F(RecoverTest, WhatTheIndexLacksIsFoundInTheSegments) {
   expect_frames(40);
   const auto checked = check(path());
   EXPECT_TRUE(checked.ok()) << text(checked);
-  EXPECT_FALSE(has(checked, "the file is marked as open for writing")) << text(checked);
+  EXPECT_EQ(report->segments, checked.segments);
+  EXPECT_FALSE(has(checked, "the series is not finished")) << text(checked);
   EXPECT_EQ(checked.missing, 0u);
 }
 
@@ -354,10 +356,12 @@ TEST_F(RecoverTest, AJournalOfManyChangesIsAppliedInTime) {
   auto bytes = bytes_of(path());
   for (const auto& change : changes) std::memset(bytes.data() + change.address, 7, change.bytes.size());
   write_bytes(path(), bytes);
-  const auto start = std::chrono::steady_clock::now();
+  // Of this process alone: others may have the processors. If each change looked at all, it would take minutes.
+  const auto before = std::clock();
   const auto report = recover();
+  const auto busy_s = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
   ASSERT_TRUE(report.ok()) << report.error().message();
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(15));
+  EXPECT_LT(busy_s, 15);
   EXPECT_EQ(report->way, Way::repair);
   expect_frames(40);
 }

@@ -107,6 +107,7 @@ class FaultEnv final : public Env {
  public:
   Result<std::shared_ptr<File>> open(const std::string& path, OpenOptions options) override {
     PEN_TRY(faults->on_call(Call::open));
+    on_open(path);
     PEN_ASSIGN(auto real, posix_env().open(path, options));
     return std::shared_ptr<File>(std::make_shared<FaultFile>(std::move(real), faults));
   }
@@ -122,6 +123,8 @@ class FaultEnv final : public Env {
 
   /// Change the functions before a store is created; the functions themselves may look at atomics.
   const std::shared_ptr<Faults> faults = std::make_shared<Faults>();
+  /// Called before each file is opened.
+  std::function<void(const std::string& path)> on_open = [](const std::string&) {};
 };
 
 }  // namespace penstock::testing

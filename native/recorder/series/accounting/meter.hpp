@@ -19,12 +19,14 @@ struct Meters {
   std::uint64_t stored_bytes = 0;     ///< of those
   std::uint64_t segments = 0;
   std::uint64_t segment_bytes = 0;   ///< written to storage, headers and padding included
+  std::int64_t writing_ns = 0;       ///< in which at least one segment was being written
   std::uint64_t missing_frames = 0;  ///< of series that have ended; the coordinator's
   LedgerCounts anomalies;            ///< without `received` and `end`
   TimeHistogram::Values compress;    ///< a frame
   TimeHistogram::Values latency;     ///< a frame, from received to in the index
   std::uint64_t waiting_frames = 0;  ///< taken in and neither in the index nor lost, now
   std::uint64_t waiting_segments = 0;
+  std::uint64_t index_segments = 0;  ///< written, waiting for the index
 
   void add(const Meters& other);
 };

@@ -42,6 +42,7 @@ void ChunkEncoder::encode(const Task& task, unsigned worker, CodecScratch& scrat
   head.encoded_ns = realtime_ns();  // stands for frames that need no encoding
   Progress progress;
   auto written = write(task.frame, head, worker, scratch, progress);
+  flush_if_asked(worker);
   if (written.ok()) return;
   // To hold back the acknowledgement of what can never be written would stop a sender that has no room for more.
   if (written.error().code() == Errc::out_of_order) progress.outcome = WriteOutcome::too_late;
@@ -106,6 +107,7 @@ Result<void> ChunkEncoder::write_tile(const Input& input, Bytes raw, std::uint64
 void ChunkEncoder::encode(const Block& block, unsigned worker, CodecScratch& scratch) {
   std::uint64_t chunks = 0;
   auto written = write_block(block, worker, scratch, chunks);
+  flush_if_asked(worker);
   if (written.ok()) return;
   account_.failures.fail(written.error());
   settlement_.give_up(block.cookie, spec_.tiling().count() - chunks, WriteOutcome::lost);
@@ -217,14 +219,27 @@ void ChunkEncoder::flush(WriterSlot& slot) {
   if (auto flushed = slot.writer->flush(); !flushed.ok()) account_.failures.fail(flushed.error());
 }
 
+/// With the slot's lock held.
+void ChunkEncoder::flush_older_than(std::int64_t before_ns, WriterSlot& slot) {
+  if (!slot.writer) return;
+  const auto oldest = slot.writer->oldest_ns();
+  if (oldest != 0 && oldest < before_ns) flush(slot);
+}
+
 void ChunkEncoder::flush_older_than(std::int64_t before_ns) {
   for (auto& slot : writers_) {
-    std::unique_lock lock(slot->mutex, std::try_to_lock);  // a busy writer fills its segment by itself
-    if (!lock || !slot->writer) continue;
-    const auto oldest = slot->writer->oldest_ns();
-    if (oldest == 0 || oldest >= before_ns) continue;
-    flush(*slot);
+    slot->flush_before_ns = before_ns;
+    if (std::unique_lock lock(slot->mutex, std::try_to_lock); lock) flush_older_than(before_ns, *slot);
   }
+}
+
+/// Here a worker that is busy whenever flush_older_than() comes by does the same between two frames.
+void ChunkEncoder::flush_if_asked(unsigned worker) {
+  auto& slot = *writers_[worker];
+  const auto before_ns = slot.flush_before_ns.exchange(0);
+  if (before_ns == 0) return;
+  std::lock_guard lock(slot.mutex);
+  flush_older_than(before_ns, slot);
 }
 
 void ChunkEncoder::flush_if_worthwhile(unsigned worker) {

@@ -48,6 +48,7 @@ class ChunkEncoder {
 
  private:
   struct WriterSlot {
+    std::atomic<std::int64_t> flush_before_ns{0};  ///< monotonic; 0: nobody has asked for it
     std::mutex mutex;
     // guarded by mutex
     std::unique_ptr<store::ChunkWriter> writer;
@@ -76,6 +77,8 @@ class ChunkEncoder {
   Result<void> write_filtered(const Input& input, Bytes raw, const store::ChunkHead& head);
   static Result<void> put_plain(const Input& input, Bytes raw, const store::ChunkHead& head);
   void flush(WriterSlot& slot);
+  void flush_older_than(std::int64_t before_ns, WriterSlot& slot);
+  void flush_if_asked(unsigned worker);
   void note_unfiltered(const Frame& frame, const Error& why);
 
   const SeriesSpec& spec_;

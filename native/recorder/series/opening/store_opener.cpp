@@ -206,6 +206,9 @@ Result<void> StoreOpener::resume() {
 }
 
 Result<void> StoreOpener::resume(const LeftFile& left, const LeftContents& contents) {
+  if (const auto configured = spec_.config().codec.encoding; configured != left.codec.encoding)
+    spdlog::warn("{}: the file uses {}: {} is not used", spec_.path(), name(left.codec.encoding),
+                 parts_.coding.filters().empty() ? fmt::format("codec {}", name(configured)) : "the HDF5 filter");
   use(left.codec, left.columns);
   enter_contents(contents);
   PEN_ASSIGN(auto share, parts_.store.begin_file());

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/time/thread_times.hpp"
+
 namespace penstock::recorder {
 namespace {
 
@@ -102,6 +104,8 @@ void add_backlog(Families& families, const Snapshot& now) {
   families.gauge("penstock_queue_frames", "Frames that wait for a compression thread.", number(now.queued_frames));
   families.gauge("penstock_queue_segments", "Segments that wait for a writer thread.",
                  number(now.meters.waiting_segments));
+  families.gauge("penstock_queue_index_segments", "Written segments that wait for the index.",
+                 number(now.meters.index_segments));
   families.gauge("penstock_pool_bytes", "Memory for frames in flight: a part of pool_bytes.", number(now.pool_bytes));
   families.gauge("penstock_pool_used_bytes", "Memory for frames in flight that is in use.",
                  number(now.pool_used_bytes));
@@ -113,11 +117,32 @@ void add_times(Families& families, const Snapshot& now) {
   families.counter("penstock_segments_written_total", "Segments written to storage.", number(now.meters.segments));
   families.counter("penstock_segment_bytes_total", "Bytes of segments written to storage, with headers and padding.",
                    number(now.meters.segment_bytes));
+  families.counter("penstock_writing_seconds_total", "Time in which at least one segment was being written.",
+                   static_cast<double>(now.meters.writing_ns) * 1e-9);
   families.family("penstock_compress_seconds", "Time to compress a frame into its segment.", MetricType::Histogram);
   families.histogram(now.meters.compress);
   families.family("penstock_frame_latency_seconds", "Time from a frame's last byte to its entry in the index.",
                   MetricType::Histogram);
   families.histogram(now.meters.latency);
+}
+
+void add_threads(Families& families) {
+  constexpr double ns = 1e-9;
+  const auto all = times_by_name();
+  families.family("penstock_thread_seconds_total", "Lifetime of threads, summed by name.", MetricType::Counter);
+  for (const auto& each : all) families.counter(static_cast<double>(each.alive_ns) * ns, {{"thread", each.name}});
+  families.family("penstock_thread_state_seconds_total",
+                  "Time of threads by name and state: running, delayed (ready, but without a processor), or waiting "
+                  "for work, for room in the next queue, for memory of the pool, or for its turn to write. The "
+                  "remaining time is spent in blocking calls.",
+                  MetricType::Counter);
+  for (const auto& each : all) {
+    families.counter(static_cast<double>(each.running_ns) * ns, {{"thread", each.name}, {"state", "running"}});
+    families.counter(static_cast<double>(each.delayed_ns) * ns, {{"thread", each.name}, {"state", "delayed"}});
+    for (std::size_t i = 0; i < waits; ++i)
+      families.counter(static_cast<double>(each.waited_ns[i]) * ns,
+                       {{"thread", each.name}, {"state", std::string(name(Wait(i)))}});
+  }
 }
 
 void add_calls(Families& families, const CallWatch& watch) {
@@ -149,6 +174,7 @@ class Metrics final : public prometheus::Collectable {
     add_frames(families, now);
     add_backlog(families, now);
     add_times(families, now);
+    add_threads(families);
     add_calls(families, *source_.watch);
     return std::move(families.all);
   }

@@ -16,7 +16,7 @@ void Totals::close(const std::shared_ptr<SeriesFile>& series) {
   const auto found = std::find(open_.begin(), open_.end(), series);
   if (found == open_.end()) return;
   auto last = series->meters();
-  last.waiting_frames = last.waiting_segments = 0;
+  last.waiting_frames = last.waiting_segments = last.index_segments = 0;
   closed_.add(last);
   open_.erase(found);
 }

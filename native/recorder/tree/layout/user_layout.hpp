@@ -101,6 +101,9 @@ class UserLayout {
   /// What is known at the end, by the paths of Penstock's own tree, moved likewise. `made` is what apply() made.
   store::FinalValues apply(store::FinalValues own, const store::FileLayout& made, const Series& series,
                            const std::vector<MetaColumn>& columns, const EdgeValues& edges) const;
+  /// The group that takes over /entry/data, where it has no axes of its own and nothing of that name; else nothing.
+  std::optional<std::string> plot_group(const Series& series, const std::vector<MetaColumn>& columns,
+                                        const std::string& axis) const;
   /// The frames' value that a column at `path` has; nothing where it has none. (The inverse of where apply() puts it.)
   std::optional<std::string> metadata_at(const std::string& path) const;
   /// Where each of the columns is.

@@ -22,6 +22,7 @@ constexpr const char* own_entry = "/entry";
 constexpr const char* own_frames = "/entry/data/data";
 constexpr const char* kept_group = "/entry/penstock";
 constexpr const char* end_time_path = "/entry/end_time";
+/// What has its place only in the groups that it is of.
 constexpr const char* definition_path = "/entry/definition";
 
 bool is_in(std::string_view path, std::string_view group) {
@@ -236,7 +237,8 @@ class Mover {
     for (const auto& own : own_.values) {
       auto node = own;
       node.path = destinations_.of(own.path);
-      if (node.path == rest_path + std::string(definition_path).substr(std::string_view(own_entry).size())) continue;
+      const bool has_place = !is_in(node.path, rest_path);
+      if (!has_place && (own.path == definition_path || own.path == title_path)) continue;
       any_rest = any_rest || is_in(node.path, rest_path);
       if (own.path.ends_with("/depends_on")) follow(destinations_, node.value);
       follow(destinations_, node.attributes);
@@ -335,12 +337,25 @@ FileLayout UserLayout::apply(FileLayout own, const Series& series, const std::ve
   const Destinations destinations(nodes_, paths_, series, columns_at);
   auto layout = Mover(std::move(own), nodes_, destinations, edges).move(columns, columns_at, ndattributes_);
   layout.groups.push_back({layout_path, {nx_class("NXcollection")}});
-  layout.values.push_back({std::string(layout_path) + "/name", name_, {}});
-  layout.values.push_back({std::string(layout_path) + "/end_time", destinations.of(end_time_path), {}});
+  layout.values.push_back(
+      {std::string(layout_path) + "/name", name_, {description("layout with which the file was recorded")}});
+  layout.values.push_back({std::string(layout_path) + "/end_time",
+                           destinations.of(end_time_path),
+                           {description("path of the end time, which a complete file has")}});
   auto there = paths_in(layout);
   for (auto& link : links([&](const auto& path) { return destinations.of(path); }))
     if (there.contains(link.target) && there.insert(link.path).second) layout.links.push_back(std::move(link));
   return layout;
+}
+
+std::optional<std::string> UserLayout::plot_group(const Series& series, const std::vector<MetaColumn>& columns,
+                                                  const std::string& axis) const {
+  auto group = Destinations(nodes_, paths_, series, column_paths(columns)).of_group("/entry/data");
+  if (!group || paths_.contains(*group + "/" + axis)) return std::nullopt;
+  const auto node = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& each) { return each.path == *group; });
+  const auto is_axes = [](const auto& attribute) { return attribute.name == "axes"; };
+  const bool has_axes = node != nodes_.end() && std::any_of(node->attributes.begin(), node->attributes.end(), is_axes);
+  return has_axes ? std::nullopt : group;
 }
 
 store::FinalValues UserLayout::apply(store::FinalValues own, const FileLayout& made, const Series& series,

@@ -27,8 +27,15 @@ void add_root(Tree& tree, const Series& series, const NexusNames& names) {
               {"creator_version", std::string(PENSTOCK_VERSION)}});
   tree.group(entry, "NXentry", {{"default", std::string("data")}});
   tree.value("/entry/definition", std::string("NXmx"), {{"version", std::string("1.0")}});
-  if (const auto& title = names.title.empty() ? series.unique_id : names.title; !title.empty())
+  if (const auto& title = names.title.empty() ? series.unique_id : names.title; !title.empty()) {
     tree.value("/entry/title", title);
+    tree.value(title_path, title);  // of the plot that viewers show first
+  }
+  if (!names.experiment_identifier.empty()) tree.value("/entry/experiment_identifier", names.experiment_identifier);
+  if (!names.user_name.empty()) {
+    tree.group("/entry/user", "NXuser");
+    tree.value("/entry/user/name", names.user_name);
+  }
   const auto now = realtime_ns();
   // Whoever reckons with times since the arm date has to know that this is not it.
   if (series.arm_date.empty())
@@ -130,15 +137,18 @@ void add_detector(Tree& tree, const Series& series, const NexusNames& names) {
 /// What no NeXus definition has a place for.
 void add_penstock(Tree& tree, const Series& series) {
   tree.group("/entry/penstock", "NXcollection");
-  tree.value("/entry/penstock/series_id", scalar(series.id));
-  tree.value("/entry/penstock/series_unique_id", series.unique_id);
-  tree.value("/entry/penstock/frames_announced", scalar(series.frames));
-  tree.value("/entry/penstock/channels", series.channels);
-  tree.optional("/entry/penstock/user_data", series.user_data_json);
+  tree.value("/entry/penstock/series_id", scalar(series.id), {description("number of the series, as announced")});
+  tree.value("/entry/penstock/series_unique_id", series.unique_id, {description("name of the series, as announced")});
+  tree.value("/entry/penstock/frames_announced", scalar(series.frames),
+             {description("number of frames announced at the start; 0: not known then")});
+  tree.value("/entry/penstock/channels", series.channels,
+             {description("names of the channels; a dataset of frames has its own in the attribute channel")});
+  tree.optional("/entry/penstock/user_data", series.user_data_json,
+                {description("user_data of the start message, as JSON")});
   if (series.detector_translation_m)
     tree.value("/entry/penstock/detector_translation",
                store::vector_of({series.detector_translation_m->begin(), series.detector_translation_m->end()}),
-               {units("m")});
+               {units("m"), description("position of the first pixel, as sent; z is against the beam")});
   if (!series.unknown.empty()) {
     tree.group("/entry/penstock/start", "NXcollection");
     add_kept(tree, "/entry/penstock/start", series.unknown);
@@ -149,6 +159,8 @@ void add_penstock(Tree& tree, const Series& series) {
   tree.group("/entry/penstock/timing", "NXcollection");
 }
 
+bool is_floating(ElementType type) { return type == ElementType::f32 || type == ElementType::f64; }
+
 std::string dataset_path(const Series& series, std::size_t channel) {
   return "/entry/data/" + frames_name(series, channel);
 }
@@ -156,7 +168,8 @@ std::string dataset_path(const Series& series, std::size_t channel) {
 /// The axes of a scan as NXdata has them, "." for the frame's own dimensions.
 std::vector<Attribute> add_scan(Tree& tree, const Series& series, const ScanConfig& scan) {
   std::vector<std::string> axes;
-  std::vector<Attribute> attributes{{"signal", std::string("data")}};
+  std::vector<Attribute> attributes{{"signal", std::string("data")},
+                                    {"SILX_style", std::string(R"({"signal_scale_type": "log"})")}};
   if (!scan) return attributes;
   for (const auto& axis : scan.axes) {
     attributes.push_back({axis.name + "_indices", scalar(static_cast<std::int64_t>(axes.size()))});
@@ -177,7 +190,9 @@ void add_frames(Tree& tree, FileLayout& layout, const Series& series, const Data
     // Viewers that know it by this name leave it out of their colour scale: else gaps of 65535 make all the rest black.
     std::vector<Attribute> attributes{
         {"channel", series.channels[channel]},
-        {"_FillValue", store::ArrayValue{{series.frame.type, {}}, fill_value(series.frame.type)}}};
+        {"_FillValue", store::ArrayValue{{series.frame.type, {}}, fill_value(series.frame.type)}},
+        {"interpretation", std::string(series.frame.shape.size() > 1 ? "image" : "spectrum")}};
+    if (!is_floating(series.frame.type)) attributes.push_back(units("counts"));
     for (const auto& filter : filters[channel])
       if (!store::keeps_all_values(filter))
         attributes.push_back(
@@ -195,27 +210,28 @@ void add_frames(Tree& tree, FileLayout& layout, const Series& series, const Data
   }
 }
 
-bool is_floating(ElementType type) { return type == ElementType::f32 || type == ElementType::f64; }
-
 void add_columns(FileLayout& layout, const std::vector<MetaColumn>& columns) {
   const auto none = std::vector<std::byte>(8, std::byte{0xFF});  // -1
-  const auto time_column = [&](const char* name, const char* since) {
+  const auto time_column = [&](const char* name, const char* since, const char* what) {
     layout.columns.push_back({std::string("/entry/penstock/timing/") + name,
                               ElementType::i64,
                               none,
-                              {units("ns"), {"since", std::string(since)}}});
+                              {units("ns"), {"since", std::string(since)}, description(what)}});
   };
+  constexpr const char* date = "series_date, or the arm date if the detector did not send it";
+  constexpr const char* epoch = "1970-01-01T00:00:00Z";
   layout.columns.push_back(
       {state_path,
        ElementType::u8,
        {},
-       {{"meaning", std::string("0 missing, 1 received, 2 damaged, 3 dropped, 4 lost, 5 partial")}}});
-  time_column("exposure_start", "series_date, or the arm date if the detector did not send it");
-  time_column("exposure_stop", "series_date, or the arm date if the detector did not send it");
-  time_column("exposure_real", "duration");
-  time_column("received", "1970-01-01T00:00:00Z");
-  time_column("encoded", "1970-01-01T00:00:00Z");
-  time_column("written", "1970-01-01T00:00:00Z");
+       {{"meaning", std::string("0 missing, 1 received, 2 damaged, 3 dropped, 4 lost, 5 partial")},
+        description("whether each frame is in the file, or why not; counts of the whole series are in attributes")}});
+  time_column("exposure_start", date, "start of each exposure, as sent; -1: not sent");
+  time_column("exposure_stop", date, "end of each exposure, as sent; -1: not sent");
+  time_column("exposure_real", "duration", "duration of each exposure without dead time, as sent; -1: not sent");
+  time_column("received", epoch, "when the recorder had received each frame; -1: missing");
+  time_column("encoded", epoch, "when each frame was compressed; -1: missing");
+  time_column("written", epoch, "when each frame was written to the file; -1: missing");
   for (const auto& column : columns)
     layout.columns.push_back({.path = metadata_column_path(column.name),
                               .type = column.type,
@@ -266,11 +282,10 @@ store::FileLayout nexus_layout(const Series& series, const DatasetFilters& filte
   add_frames(tree, layout, series, filters, arrangement);
   add_columns(layout, columns);
   if (arrangement.scan)
-    layout.columns.push_back(
-        {"/entry/penstock/place",
-         ElementType::i64,
-         std::vector<std::byte>(8, std::byte{0xFF}),
-         {{"meaning", std::string("point of the frame in the scan, counted row by row; -1 if the frame is missing")}}});
+    layout.columns.push_back({"/entry/penstock/place",
+                              ElementType::i64,
+                              std::vector<std::byte>(8, std::byte{0xFF}),
+                              {description("point of each frame in the scan, counted row by row; -1: missing")}});
   return layout;
 }
 

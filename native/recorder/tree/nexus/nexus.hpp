@@ -31,6 +31,8 @@ enum class Column : std::uint16_t {
 };
 constexpr std::size_t fixed_columns = 7;
 inline constexpr const char* state_path = "/entry/penstock/frame_state";
+/// The title of the plot of the frames.
+inline constexpr const char* title_path = "/entry/data/title";
 
 /// What the dataset of a channel's frames is called.
 std::string frames_name(const Series& series, std::size_t channel);

@@ -113,6 +113,20 @@ std::vector<ValueNode> axis_values(const Series& series, std::uint64_t frames) {
   return nodes;
 }
 
+std::optional<ValueNode> axis_of_frames(const Series& series, std::uint64_t frames) {
+  constexpr std::uint64_t frames_max = 1 << 24;
+  if (frames == 0 || frames > frames_max) return std::nullopt;
+  const auto* axis = scan_axis(series);
+  const bool turns = axis != nullptr && axis->increment != 0;
+  if (!turns && !series.frame_time_s) return std::nullopt;
+  const double first = turns ? axis->start : 0.0;
+  const double step = turns ? axis->increment : *series.frame_time_s;
+  std::vector<double> values(frames);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<double>(i) * step;
+  const auto name = turns ? plain_name(axis->name) : std::string("time");
+  return ValueNode{"/entry/data/" + name, store::vector_of(values), {units(turns ? "degree" : "s")}};
+}
+
 void add_sample(Tree& tree, const Series& series, const std::string& name) {
   tree.group("/entry/sample", "NXsample");
   tree.value("/entry/sample/name", name);

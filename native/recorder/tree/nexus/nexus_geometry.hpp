@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,5 +23,9 @@ void add_detector_geometry(Tree& tree, const Series& series);
 
 /// The angles of all axes, for a series of `frames` frames.
 std::vector<store::ValueNode> axis_values(const Series& series, std::uint64_t frames);
+
+/// The values along the frames that viewers show, below /entry/data: the angle of the axis that turns, else seconds
+/// since the first frame. Nothing where neither is known, or of more than 2^24 frames.
+std::optional<store::ValueNode> axis_of_frames(const Series& series, std::uint64_t frames);
 
 }  // namespace penstock::recorder

@@ -16,7 +16,8 @@ constexpr std::size_t name_bytes_max = 256;
 constexpr std::pair<const char*, std::string NexusNames::*> fields[] = {
     {"instrument_name", &NexusNames::instrument_name}, {"source_name", &NexusNames::source_name},
     {"source_type", &NexusNames::source_type},         {"title", &NexusNames::title},
-    {"sample_name", &NexusNames::sample_name},         {"sensor_material", &NexusNames::sensor_material},
+    {"sample_name", &NexusNames::sample_name},         {"user_name", &NexusNames::user_name},
+    {"sensor_material", &NexusNames::sensor_material}, {"experiment_identifier", &NexusNames::experiment_identifier},
 };
 
 std::string quoted(const json& value) {

@@ -16,6 +16,8 @@ struct NexusNames {
   std::string source_type;
   std::string title;  ///< without one the series' own name
   std::string sample_name;
+  std::string user_name;
+  std::string experiment_identifier;
   std::string sensor_material;  ///< where the start message has none
 
   /// `where` names the object in errors. A name has at most 256 bytes, and no control characters.

@@ -14,6 +14,8 @@ inline constexpr const char* detector_path = "/entry/instrument/detector";
 
 inline store::Attribute nx_class(const char* name) { return {"NX_class", std::string(name)}; }
 inline store::Attribute units(const char* name) { return {"units", std::string(name)}; }
+/// What a dataset of Penstock's own is, for people who look at a file.
+inline store::Attribute description(const char* text) { return {"description", std::string(text)}; }
 
 /// A name as NeXus allows it: characters other than letters, digits, '_' and '-' become '_'. Never empty.
 std::string plain_name(const std::string& name);

@@ -14,9 +14,12 @@ TEST(NexusNames, ASeriesNamesGoBeforeThoseOfTheConfiguration) {
       NexusNames::from_json(json::parse(R"({"source_name": "ESRF", "sample_name": "unnamed"})"), "nexus");
   ASSERT_TRUE(configured.ok());
   const auto names = NexusNames::of_series(
-      R"({"penstock": {"nexus": {"sample_name": "lysozyme µ", "instrument_name": "ID1", "source_type": null}}})",
+      R"({"penstock": {"nexus": {"sample_name": "lysozyme µ", "instrument_name": "ID1", "source_type": null,
+                                  "user_name": "A. Person", "experiment_identifier": "MX-7"}}})",
       *configured);
   EXPECT_EQ(names.sample_name, "lysozyme µ");
+  EXPECT_EQ(names.user_name, "A. Person");
+  EXPECT_EQ(names.experiment_identifier, "MX-7");
   EXPECT_EQ(names.instrument_name, "ID1");
   EXPECT_EQ(names.source_name, "ESRF");
   EXPECT_EQ(names.source_type, "");
