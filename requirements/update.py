@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("run", "test", "dev")
+NAMES = ("run", "science", "test", "dev")
 
 
 def resolve(*arguments: str) -> dict[str, str]:

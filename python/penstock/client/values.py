@@ -150,7 +150,7 @@ class Values(EndsWithBlock):
             self.abandon()
         if self.refused_count:
             raise ClientError(
-                f"{self._link.where}: {self.refused_count} batches were rejected, the first: "
+                f"{self._link.where}: {_batches(self.refused_count, 'was', 'were')} rejected, the first:"
                 f" {self.refused[0]}"
             )
 
@@ -204,7 +204,7 @@ class Values(EndsWithBlock):
         self._link.connect(patience_s, reset=self._rewind, left=self._left)
 
     def _left(self) -> str:
-        return f"{len(self._kept)} batches are not acknowledged" if self._kept else ""
+        return f"{_batches(len(self._kept), 'is', 'are')} not acknowledged" if self._kept else ""
 
     def _rewind(self) -> None:
         for kept in self._kept:
@@ -421,3 +421,7 @@ def _group(by: str, series: str | None, index: Any, columns: Mapping[str, Any]) 
         for name, array in columns.items()
     }
     return {by: typed(index), "columns": encoded} | ({"series": series} if series is not None else {})
+
+
+def _batches(count: int, verb: str, verb_of_several: str) -> str:
+    return f"1 batch {verb}" if count == 1 else f"{count} batches {verb_of_several}"

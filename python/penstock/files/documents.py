@@ -10,13 +10,16 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from penstock.model.bench.campaigns import Campaign
 from penstock.model.bench.comparisons import Comparison
+from penstock.model.bench.rehearsals import Rehearsal
 from penstock.model.bench.runs import Run, Verdict
 from penstock.model.errors import UsageError
 from penstock.model.problems import place_of, reason_of, words_of
 from penstock.model.units import human_size
 
 Document = Run | Verdict | Campaign
-Shown = Document | Comparison
+Indexed = Document | Rehearsal
+"""what the run index lists"""
+Shown = Indexed | Comparison
 """what reports show"""
 _T = TypeVar("_T")
 BYTES_MAX = 1 << 30
@@ -27,6 +30,14 @@ _OTHERS = {
     "penstock-comparison 1": (
         "a comparison",
         "`penstock report` shows it, `penstock compare A B` prints one",
+    ),
+    "penstock-rehearsal 1": (
+        "a rehearsal",
+        "`penstock report` shows it, `penstock compare A B` compares two rehearsals",
+    ),
+    "penstock-rehearsal-comparison 1": (
+        "a comparison of rehearsals",
+        "`penstock compare` of the two rehearsals prints it",
     ),
     "penstock-trend 1": ("a trend", "`penstock compare --trend` of the documents that it is of prints it"),
     "penstock-datasheet 1": ("a data sheet", "`penstock describe` prints one"),
@@ -43,6 +54,11 @@ def _any_document() -> TypeAdapter[Document]:
 
 
 @functools.cache
+def _any_indexed() -> TypeAdapter[Indexed]:
+    return TypeAdapter(Annotated[Indexed, Field(discriminator="format")])
+
+
+@functools.cache
 def _any_shown() -> TypeAdapter[Shown]:
     return TypeAdapter(Annotated[Shown, Field(discriminator="format")])
 
@@ -53,8 +69,9 @@ def read_document(path: Path) -> Document:
 
 
 def read_shown(path: Path) -> Shown:
-    """As `read_document`, also of comparisons."""
-    return _parsed(_any_shown(), read_bytes(path), str(path), "runs, verdicts, campaigns and comparisons")
+    """As `read_document`, also of comparisons and rehearsals."""
+    wanted = "runs, verdicts, rehearsals, campaigns and comparisons"
+    return _parsed(_any_shown(), read_bytes(path), str(path), wanted)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -75,6 +92,11 @@ def read_bytes(path: Path) -> bytes:
 def parse_document(text: bytes, name: str) -> Document:
     """A UsageError names the file and the first field that cannot be read."""
     return _parsed(_any_document(), text, name, "runs, verdicts and campaigns")
+
+
+def parse_indexed(text: bytes, name: str) -> Indexed:
+    """As `parse_document`, also of a rehearsal."""
+    return _parsed(_any_indexed(), text, name, "runs, verdicts, rehearsals and campaigns")
 
 
 def _parsed(kinds: TypeAdapter[_T], text: bytes, name: str, wanted: str) -> _T:
@@ -111,5 +133,5 @@ def _first(error: ValidationError) -> str:
     """The first of its errors, without the values around it: a document may have gigabytes."""
     first = error.errors(include_url=False, include_input=False)[0]
     inside = [part for part in first["loc"] if not _FORMAT.fullmatch(str(part))]
-    place, message = place_of({"loc": inside})[:200], words_of(first)[:300]
+    place, message = place_of({"loc": inside})[:200], words_of(first, of_json=True)[:300]
     return f"its field `{place}`: {message}" if place else message

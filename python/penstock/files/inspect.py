@@ -1,8 +1,6 @@
 """What is in an HDF5 file, in a screenful."""
 
-import contextlib
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +8,7 @@ import h5py
 import numpy
 from pydantic import BaseModel
 
-from penstock.files.aside import aside, show_life
+from penstock.files.aside import aside
 from penstock.files.hdf5 import (
     attribute_of,
     filters_of,
@@ -25,6 +23,7 @@ from penstock.files.links import JOINED, leads_of, made_by, missing_behind
 from penstock.files.members import Members, add_storage, members_of
 from penstock.files.missing import REASONS, STATES_MAX
 from penstock.files.timing import LEDGER, Percentiles, frames_without_row, stage_percentiles
+from penstock.files.tree import items_of, tree_of, whole_tree
 from penstock.model.events import CheckReport
 from penstock.model.text import counted
 
@@ -41,9 +40,6 @@ LEDGER_COUNTS = (
     "lost",
 )
 _LINKED_FILES_MAX = 5
-_TREE_LINES_MAX = 30
-_ITEMS_MAX = 100_000
-_DEPTH_MAX = 32
 _DETECTOR_FIELDS = (
     "sensor_material",
     "sensor_thickness",
@@ -53,7 +49,10 @@ _DETECTOR_FIELDS = (
     "frame_time",
     "serial_number",
 )
+_UNFINISHED_SERIES = "end_time: missing; the series is not complete"
 _UNFINISHED_LEDGER = "frame counts: the recorder writes them when a series ends"
+_NO_TIMES = "timing: no frame has times yet"
+_COMES_LATER = (_UNFINISHED_SERIES, _UNFINISHED_LEDGER, _NO_TIMES)
 
 
 class FrameData(BaseModel):
@@ -106,6 +105,7 @@ class FileInfo(BaseModel):
     never_came: int | None = None  # of the missing frames: those that came in no form
     reasons: dict[str, int] = {}  # of the other missing frames: how many are damaged, dropped, lost, partial
     unfinished: bool = False  # a recorder has not closed it
+    being_recorded: bool = False  # it is unfinished, and a recorder has it open
     recoverable: int | None = None  # of an unfinished series: frames that its segments hold
     unfitting: dict[str, int] = {}  # by column: values that differ in the file from those sent
     timing: list[Percentiles] = []
@@ -118,7 +118,9 @@ def add_recoverable(info: FileInfo, report: CheckReport | None) -> None:
     if report is None:
         info.missing.append(f"frames: counting took too long; `penstock check {info.file}` counts them")
         return
-    info.recoverable = report.recoverable
+    info.recoverable, info.being_recorded = report.recoverable, report.being_recorded
+    if info.being_recorded:
+        info.missing = [each for each in info.missing if each not in _COMES_LATER]
     if info.data is None or report.recoverable is None:
         return
     if info.data.stored_bytes < report.bytes:
@@ -127,10 +129,21 @@ def add_recoverable(info: FileInfo, report: CheckReport | None) -> None:
 
 
 @aside
-def inspect_file(path: Path) -> FileInfo:
-    """Reads the file's structure and timing, no pixels. Works on any HDF5 file."""
+def tree_below(path: Path, within: str) -> list[str]:
+    """Returns the lines of whole_tree()."""
     with open_for_reading(path) as file:
-        info = FileInfo(file=str(path), bytes=path.stat().st_size, tree=tree_of(file))
+        return whole_tree(file, within)
+
+
+@aside
+def inspect_file(path: Path, everything: bool = False) -> FileInfo:
+    """Reads the file's structure and timing, no pixels. Works on any HDF5 file.
+
+    With `everything` the tree is complete, with attributes and values.
+    """
+    with open_for_reading(path) as file:
+        tree = whole_tree(file) if everything else tree_of(file)
+        info = FileInfo(file=str(path), bytes=path.stat().st_size, tree=tree)
         maker = made_by(file)
         if maker is not None:
             info.missing += missing_behind(leads_of(file, path)[0])
@@ -168,7 +181,10 @@ def linked_files(group: h5py.Group) -> list[str]:
 
 
 def main_dataset(file: h5py.File) -> h5py.Dataset | None:
-    """The dataset with the frames: by the @default chain, by NeXus' usual place, or the largest stack."""
+    """The dataset with the frames: by the @default chain, by NeXus' usual place, or the largest stack.
+
+    Of several channels the first.
+    """
     for path in (_default_signal(file), "/entry/data/data", "/entry/instrument/detector/data"):
         dataset = item_at(file, path) if path else None
         if isinstance(dataset, h5py.Dataset):
@@ -178,7 +194,13 @@ def main_dataset(file: h5py.File) -> h5py.Dataset | None:
         for _, item in items_of(file)
         if isinstance(item, h5py.Dataset) and item.ndim >= 2 and item.dtype.kind in "uif"
     ]
-    return max(stacks, key=lambda item: (item.ndim >= 3, item.size), default=None)
+    channels = value_of(file, "/entry/penstock/channels")
+    first = channels[0] if isinstance(channels, list) and channels else None
+
+    def rank(item: h5py.Dataset) -> tuple[bool, int, bool]:
+        return item.ndim >= 3, item.size, first is not None and attribute_of(item, "channel") == first
+
+    return max(stacks, key=rank, default=None)
 
 
 def layout_of(file: h5py.File) -> str | None:
@@ -282,7 +304,7 @@ def _describe(file: h5py.File, info: FileInfo) -> None:
         if text is not None:
             info.detector_fields[name] = text
     if info.end_time is None:
-        info.missing.append("end_time: missing; the series is not complete")
+        info.missing.append(_UNFINISHED_SERIES)
 
 
 def _place(entry: h5py.Group, path: str) -> str:
@@ -326,75 +348,12 @@ def _account(file: h5py.File, info: FileInfo) -> None:
     info.unfitting = _unfitting(file)
     info.timing = stage_percentiles(file)
     if not info.timing:
-        info.missing.append("timing: no frame has times yet")
+        info.missing.append(_NO_TIMES)
     elif info.end_time is not None and (lost := frames_without_row(file)):
         info.missing.append(
             f"times and metadata of {counted(lost, 'frame')}: the recorder was killed before it wrote them;"
             " their pixels are complete"
         )
-
-
-def items_of(file: h5py.File) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """All that hard links lead to, each once, with its path: level by level, and in the order of names.
-
-    Bounded in depth and number, since a file may be made endless. A virtual dataset is left out whose size
-    is unknown.
-    """
-    level: list[tuple[tuple[str, ...], h5py.Group]] = [((), file["/"])]
-    seen = {_identity(file["/"])}
-    for _ in range(_DEPTH_MAX):
-        below: list[tuple[tuple[str, ...], h5py.Group]] = []
-        for parts, group in level:
-            for name, item in _held_by(group):
-                if (key := _identity(item)) in seen:
-                    continue
-                if len(seen) > _ITEMS_MAX:
-                    return
-                seen.add(key)
-                yield (*parts, name), item
-                if isinstance(item, h5py.Group):
-                    below.append(((*parts, name), item))
-        level = below
-
-
-def _held_by(group: h5py.Group) -> Iterator[tuple[str, Any]]:
-    with contextlib.suppress(OSError, RuntimeError, KeyError, ValueError):  # of damaged files
-        for name in group:
-            show_life()
-            with contextlib.suppress(OSError, RuntimeError, KeyError, ValueError, TypeError):
-                if isinstance(group.get(name, getlink=True), h5py.HardLink):
-                    item = item_at(group, name)
-                    if item is not None:
-                        yield name, item
-
-
-def _identity(item: Any) -> tuple[int, int]:
-    info = h5py.h5o.get_info(item.id)
-    return info.fileno, info.addr
-
-
-def tree_of(file: h5py.File) -> list[str]:
-    """The groups and datasets, one a line, down to what fits a screen."""
-    lines: list[tuple[tuple[str, ...], str]] = []
-    for parts, item in items_of(file):
-        lines.append((parts, _label(parts, item)))
-    lines.sort()
-    depth = 6
-    while depth > 1 and sum(len(parts) <= depth for parts, _ in lines) > _TREE_LINES_MAX:
-        depth -= 1
-    shown = [label for parts, label in lines if len(parts) <= depth]
-    hidden = len(lines) - min(len(shown), _TREE_LINES_MAX)
-    more = "at least " if len(lines) >= _ITEMS_MAX or any(len(p) == _DEPTH_MAX for p, _ in lines) else ""
-    return shown[:_TREE_LINES_MAX] + ([f"… and {more}{hidden} more"] if hidden else [])
-
-
-def _label(parts: tuple[str, ...], item: Any) -> str:
-    label = "  " * (len(parts) - 1) + parts[-1]
-    if isinstance(item, h5py.Dataset):
-        shape = " x ".join(map(str, item.shape)) if item.shape else "scalar"
-        return f"{label}  {shape} {item.dtype.name if item.dtype.kind != 'O' else 'text'}"
-    nx_class = attribute_of(item, "NX_class")
-    return f"{label}/  {nx_class}" if isinstance(nx_class, str) else f"{label}/"
 
 
 def _unfitting(file: h5py.File) -> dict[str, int]:

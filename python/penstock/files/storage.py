@@ -5,11 +5,14 @@ Never fails and never hangs: a tool that does not exist, or does not answer, is 
 
 import fcntl
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.files.tools import Seen, ask
+from penstock.model.plan.storage_texts import parse_pvfs2_strip
+from penstock.model.problems import reason_of
 from penstock.model.storage import (
     StorageFacts,
     Striping,
@@ -48,6 +51,8 @@ def storage_facts(folder: Path) -> StorageFacts:
         "lustre": _lustre,
         "gpfs": _gpfs,
         "beegfs": _beegfs,
+        "fhgfs": _beegfs,
+        "pvfs2": _orangefs,
         "xfs": _xfs,
     }
     found = finders.get(mount.kind, _block_device)(folder, mount)
@@ -83,9 +88,7 @@ def find_mount(folder: Path, mountinfo: str | None = None) -> Mount | None:
 
 
 def _unescape(text: str) -> str:
-    for code, character in ((r"\040", " "), (r"\011", "\t"), (r"\012", "\n"), (r"\134", "\\")):
-        text = text.replace(code, character)
-    return text
+    return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), text)
 
 
 def _parsed(by: str, answer: Seen, parse: Callable[[str], Striping | None]) -> Finding:
@@ -108,8 +111,39 @@ def _gpfs(_folder: Path, mount: Mount) -> Finding:
     return _parsed("mmlsfs", ask("mmlsfs", mount.source, "-B"), parse_mmlsfs)
 
 
-def _beegfs(folder: Path, _mount: Mount) -> Finding:
-    return _parsed("beegfs-ctl", ask("beegfs-ctl", "--getentryinfo", str(folder)), parse_beegfs_entry)
+def beegfs_entry(folder: Path, kind: str) -> Seen:
+    """Returns how BeeGFS lays out new files of a directory, by its tool; version 8 has another one."""
+    if kind == "fhgfs":  # its name before 2014
+        return ask("fhgfs-ctl", "--getentryinfo", str(folder))
+    older = ask("beegfs-ctl", "--getentryinfo", str(folder))
+    if older.text is not None:
+        return older
+    newer = ask("beegfs", "entry", "info", str(folder), "--retro")
+    return newer if newer.text is not None else older
+
+
+def _beegfs(folder: Path, mount: Mount) -> Finding:
+    seen = beegfs_entry(folder, mount.kind)
+    return _parsed(seen.source.split()[0], seen, parse_beegfs_entry)
+
+
+def pvfs2_attribute(folder: Path, name: str) -> Seen:
+    """Returns an attribute by which OrangeFS distributes new files of a directory."""
+    attribute = f"user.pvfs2.{name}"
+    source = f"attribute {attribute}"
+    try:
+        return Seen(os.getxattr(folder, attribute).decode("utf-8", "replace").rstrip("\0"), source)
+    except OSError as error:
+        return Seen(None, source, reason_of(error))
+
+
+def _orangefs(folder: Path, _mount: Mount) -> Finding:
+    strip = parse_pvfs2_strip(pvfs2_attribute(folder, "dist_params").text or "")
+    if strip is None:
+        return None
+    count = pvfs2_attribute(folder, "num_dfiles").text or ""
+    found = Striping(strip, int(count) if count.isdecimal() else 0)
+    return found, "the attribute user.pvfs2.dist_params"
 
 
 def _xfs(folder: Path, mount: Mount) -> Finding:

@@ -21,7 +21,7 @@ from penstock.files.inspect import PLACES, end_time_place, layout_of, main_datas
 from penstock.files.members import is_member
 from penstock.files.timing import LEDGER, TIMING, frames_without_row
 from penstock.model.errors import PenstockError
-from penstock.model.findings import LENGTHS_DISAGREE, NO_ENTRY, NO_ROWS, Finding, Level
+from penstock.model.findings import LENGTHS_DISAGREE, NO_ENTRY, NO_ROWS, UNFINISHED, Finding, Level
 from penstock.model.layout.nodes import DEFAULT
 from penstock.model.layout.own_tree import KEPT_METADATA
 from penstock.model.text import counted, how_to_complete
@@ -29,6 +29,7 @@ from penstock.model.text import counted, how_to_complete
 _REMEDY_SOURCE = "let the source send it in its start message, or add it to the file with h5py"
 _REMEDY_PIXELS = "let the source send pixel_size_x and pixel_size_y in its start message"
 _REMEDY_UNFINISHED = f"wait until the series ends; if its recorder was killed: {how_to_complete()}"
+_NOT_PRESENTED = "the frames of all files are not presented yet"
 _REMEDY_WRITER = "if the writer is done with this file, record again or repair it with h5py"
 _REMEDY_DEFAULT = "viewers do not know what to show first: set it with h5py (a copied entry lacks it)"
 _ENTRY_FIELDS = ("definition", "start_time", "end_time_estimated")
@@ -38,17 +39,23 @@ _VECTOR_ATTRIBUTES = ("transformation_type", "vector", "offset", "depends_on")
 
 
 @aside
-def check_structure(path: Path) -> list[Finding]:
-    """All findings about the file's structure; empty where there is nothing to say."""
+def check_structure(path: Path, unfinished: bool = False) -> list[Finding]:
+    """Returns all findings about the file's structure.
+
+    The columns of an `unfinished` file end at different frames: their lengths are not compared. That it is
+    unfinished, and what follows from it, is not repeated.
+    """
     with open_for_reading(path) as file:
         entries = children_of_class(file, "NXentry")
         linked = [finding for _, entry in entries for finding in _links_to_frames(entry)]
-        return [*linked, *_of_structure(file, entries), *_rows(file)]
+        lengths = [] if unfinished else _columns(file)
+        found = [*linked, *_of_structure(file, entries), *lengths, *_rows(file)]
+        return [each for each in found if not (unfinished and each.what in (UNFINISHED, _NOT_PRESENTED))]
 
 
 def _of_structure(file: h5py.File, entries: Sequence[tuple[str, Any]]) -> list[Finding]:
     if layout_of(file) not in (None, DEFAULT):
-        return [*_of_own_layout(file, entries), *_columns(file)]
+        return list(_of_own_layout(file, entries))
     if not entries:
         return [_finding("error", NO_ENTRY, "/", "a group with NX_class NXentry", "none", _REMEDY_WRITER)]
     findings = list(_default_chain(file))
@@ -56,7 +63,6 @@ def _of_structure(file: h5py.File, entries: Sequence[tuple[str, Any]]) -> list[F
         return findings
     for name, entry in entries:
         findings += _entry(f"/{name}", entry)
-    findings += _columns(file)
     return findings
 
 
@@ -115,7 +121,7 @@ def _of_own_layout(file: h5py.File, entries: Sequence[tuple[str, Any]]) -> Itera
         yield from _default_chain(file)
     place = end_time_place(file)
     if item_at(file, place) is None:
-        yield _finding("warning", "the series is not finished", place, "a time", "absent", _REMEDY_UNFINISHED)
+        yield _finding("warning", UNFINISHED, place, "a time", "absent", _REMEDY_UNFINISHED)
     for name, entry in entries:
         if value_of(entry, "definition") == "NXmx":
             yield from _entry(f"/{name}", entry)
@@ -169,7 +175,7 @@ def _signal(group: h5py.Group) -> Iterator[Finding]:
     if not isinstance(data, h5py.Dataset) and _is_unfinished_master(group.file):
         yield _finding(
             "warning",
-            "the frames of all files are not presented yet",
+            _NOT_PRESENTED,
             where,
             "a virtual dataset of all of them",
             "HDF5 cannot open it: the last file may be incomplete",
@@ -230,7 +236,7 @@ def _entry(path: str, entry: h5py.Group) -> Iterator[Finding]:
     if item_at(entry, "end_time") is None:
         yield _finding(
             "warning",
-            "the series is not finished",
+            UNFINISHED,
             f"{path}/end_time",
             "a time",
             "absent",

@@ -19,6 +19,10 @@ class Seen:
     source: str
     why: str = ""
 
+    def unless(self, text: str, why: str) -> "Seen":
+        """Returns itself, or no text and `why` if the text is `text`, by which a source reports nothing."""
+        return Seen(None, self.source, why) if (self.text or "").strip() == text else self
+
 
 def ask(tool: str, *arguments: str) -> Seen:
     """The tool's standard output, if it succeeds in time."""

@@ -114,7 +114,7 @@ class CliField:
     @property
     def plain_help(self) -> str:
         """Returns description, range of a number, and a default that the model lacks; typer adds others."""
-        number = self.kind is not bool and not self.choices and not self.takes_text
+        number = self.kind is not bool and not self.choices and self.cli.parse is None
         allowed = f" ({self.range_text})" if number and self.range_text else ""
         default = f" [default: {self.cli.default}]" if self.cli.default else ""
         return f"{self._sentence}{allowed}.{default}"

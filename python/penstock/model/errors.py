@@ -42,5 +42,13 @@ class UsageError(PenstockError):
         super().__init__(message, remedy, ExitCode.USAGE)
 
 
+class RemediableValueError(ValueError):
+    """Of a validator that knows what to do about the value."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
 class InterruptedRunError(PenstockError):
     """Somebody ended it before its time."""

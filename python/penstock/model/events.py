@@ -103,6 +103,44 @@ class MetricsAddress(Event):
     rank: int = 0
 
 
+class ThreadGroup(BaseModel):
+    """Threads of one name; times in nanoseconds are sums since the program began, of ended threads too."""
+
+    model_config = ConfigDict(defer_build=True, extra="allow")
+
+    name: str
+    threads: int = 0  # now
+    busiest: float = 0.0  # largest share of the time since the last event in which one of them was running
+    alive_ns: int = 0  # 0: threads of a library, whose waits are not known
+    running_ns: int = 0
+    delayed_ns: int = 0  # ready, waiting for a processor
+    work_ns: int = 0  # waiting for the stage before
+    room_ns: int = 0  # waiting for the stage behind
+    memory_ns: int = 0  # waiting for the pool
+    turn_ns: int = 0  # waiting for others that do what one at a time may do
+
+
+class QueueDepth(BaseModel):
+    model_config = ConfigDict(defer_build=True, extra="allow")
+
+    mean: float = 0.0  # since the last event
+    peak: float = 0.0
+
+
+class StageTimes(Event):
+    """What the threads of each stage of a recorder did, and how deep its queues were."""
+
+    rank: int = 0
+    monotonic_ns: int = 0
+    frames_received: int = 0
+    frames_written: int = 0
+    pool_bytes: int = 0
+    segment_bytes: int = 0
+    writing_ns: int = 0  # in which at least one segment was being written
+    threads: list[ThreadGroup] = []
+    queues: dict[str, QueueDepth] = {}
+
+
 class Latency(BaseModel):
     model_config = ConfigDict(defer_build=True, extra="allow")
 
@@ -231,6 +269,21 @@ class DetectorProgress(Event):
     bytes_per_s: float = 0.0
 
 
+class SendingWork(BaseModel):
+    """What a detector did while it sent; seconds of the sending thread."""
+
+    model_config = ConfigDict(defer_build=True, extra="allow")
+
+    seconds: float = 0.0
+    paced: float = 0.0  # waiting for the schedule
+    running: float = 0.0
+    delayed: float = 0.0  # ready, waiting for a processor
+    blocked: float = 0.0  # while the receiver or the network took nothing
+    busiest: float = (
+        0.0  # largest share of `seconds` in which one thread of the program was running or delayed
+    )
+
+
 class DetectorSeriesEnd(Event):
     frames_sent: int = 0
     sending_seconds: float = 0.0  # from the start to the last frame
@@ -242,6 +295,7 @@ class DetectorSeriesEnd(Event):
     fault_seed: int | None = None
     acknowledged: int | None = None
     problem: str | None = None
+    work: SendingWork | None = None  # None: the detector is older
     elements: int = 1  # streams of one detector; faults count messages, of which a frame has one each
 
     @property
@@ -300,6 +354,7 @@ class CheckReport(Event):
     reached: Reached | None = None
     stopped_by: str | None = None
     unfinished: bool = False
+    being_recorded: bool = False  # it is unfinished, and a recorder has it open
     findings: list[Finding] = []
     chunks: int = 0
     frame_chunks: int = 0  # of these: those of frames in segments
@@ -327,6 +382,8 @@ class LoadProgress(Event):
     total: int = 0
     held: int = 0
     iteration: int = 0
+    seconds: float = 0.0  # of frames: since the first one was due
+    seconds_left: float | None = None  # of jobs that work for a time
 
 
 class NetworkSession(Event):
@@ -379,6 +436,7 @@ _BY_PROGRAM: dict[str, dict[str, type[Event]]] = {
         "stall": Stall,
         "metrics": MetricsAddress,
         "placement": Placement,
+        "stages": StageTimes,
         "series_refused": SeriesRefused,
         "stopped": Stopped,
     },
@@ -395,6 +453,7 @@ _BY_PROGRAM: dict[str, dict[str, type[Event]]] = {
         "session": NetworkSession,
         "result": LoadResult,
     },
+    "penstock-load-remote": {"progress": LoadProgress, "result": LoadResult},
     "penstock-recover": {"progress": CheckProgress, "report": RecoverReport},
 }
 
@@ -408,5 +467,6 @@ def parse_event(program: str, line: str) -> Event:
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(
-            f"{program} wrote an event that cannot be read ({place_of(first)}: {words_of(first)}): {line!r}"
+            f"{program} wrote an event that cannot be read"
+            f" ({place_of(first)}: {words_of(first, of_json=True)}): {line!r}"
         ) from error

@@ -1,4 +1,4 @@
-"""Faults on the way from a simulated detector: what `penstock simulate --fault` asks for."""
+"""Faults that `penstock simulate --fault` injects between the simulated detector and the receiver."""
 
 import re
 
@@ -16,7 +16,11 @@ KINDS: tuple[FaultKind, ...] = ("drop", "late", "reorder", "duplicate", "corrupt
 
 
 def parse_fault(text: str) -> FaultRule:
-    """KIND[:AMOUNT][/ELEMENT]=RATE or …@FRAMES. The amount is frames, of `late` also time, as `50ms`."""
+    """Returns the rule of KIND[:AMOUNT][/ELEMENT]=RATE or …@FRAMES.
+
+    The amount is a number of frames; `late` also accepts a time, such as `50ms`. Raises UsageError if the
+    text has another form.
+    """
     found = _FORM.fullmatch(text)
     if found is None or found["kind"] not in KINDS:
         raise UsageError(f'--fault: "{text}" cannot be read', f"{_HELP}; kinds: {', '.join(KINDS)}")
@@ -64,7 +68,7 @@ def _ranges(text: str, frames: str) -> list[tuple[int, int]]:
 
 
 def faults_plan(faults: list[str], seed: int, log: str | None) -> FaultsPlan | None:
-    """Nothing where nothing is to go wrong."""
+    """Returns the faults to inject; None without faults and without a log."""
     if not faults and log is None:
         return None
     return FaultsPlan(seed=seed, rules=[parse_fault(each) for each in faults], log=log or "")

@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import ValidationError
+import yaml
+from pydantic import BaseModel, ValidationError
 
 from penstock.model.cli_option import cli_fields, nested
 from penstock.model.configuration import Configuration, PvaSource, TcpSource, ZmqSource
 from penstock.model.errors import UsageError
-from penstock.model.problems import location_of, words_of
+from penstock.model.problems import did_you_mean, location_of, words_of
 from penstock.model.pva import PvaSettings
 from penstock.model.yaml_file import read_yaml
 
@@ -24,6 +25,8 @@ class RecordOptions:
     zmq: list[str] = field(default_factory=list)
     pva: list[str] = field(default_factory=list)
     pva_settings: dict[str, Any] = field(default_factory=dict)
+    settings: list[str] = field(default_factory=list)
+    """FIELD=VALUE of any field; options for the same field have precedence"""
 
     def fields(self) -> dict[str, Any]:
         """As configuration fields, those that were given."""
@@ -48,6 +51,8 @@ def configuration_from(path: Path | None, options: RecordOptions) -> Configurati
     base = read_yaml(path, Configuration) if path is not None else Configuration()
     # Only what was set: the rest may follow the storage.
     values = base.model_dump(exclude_unset=True)
+    for setting in options.settings:
+        _put(values, *_parsed_setting(setting))
     for name, value in options.fields().items():
         values[name] = (values.get(name) or {}) | value if isinstance(value, dict) else value
     if ("codec", "encoding") in options.given:
@@ -62,8 +67,43 @@ def configuration_from(path: Path | None, options: RecordOptions) -> Configurati
     try:
         return Configuration.model_validate(values)
     except ValidationError as error:
-        problems = [f"{_option(problem)}{_message(problem)}" for problem in error.errors()]
+        set_ = {setting.partition("=")[0].strip() for setting in options.settings}
+        problems = [f"{_option(problem, set_)}{_message(problem)}" for problem in error.errors()]
         raise UsageError("\n".join(problems), "`penstock record --help` lists all options") from error
+
+
+def _put(values: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    for name in path[:-1]:
+        values[name] = dict(values.get(name) or {})
+        values = values[name]
+    values[path[-1]] = value
+
+
+def _parsed_setting(setting: str) -> tuple[tuple[str, ...], Any]:
+    """Returns the field's path and its value: of a text field the text, else YAML. Raises UsageError."""
+    name, equals, text = setting.partition("=")
+    if not equals:
+        raise UsageError(
+            f"--set {setting} is not FIELD=VALUE", "for example --set nexus.sample_name='lysozyme 3'"
+        )
+    path = tuple(name.strip().split("."))
+    model: type[BaseModel] | None = Configuration
+    kinds: set[Any] = set()
+    for part in path:
+        known = {} if model is None else model.model_fields
+        if part not in known:
+            raise UsageError(
+                f"--set {setting}: {name} is not a field{did_you_mean(part, known)}",
+                "docs/reference/configuration.md lists all fields",
+            )
+        kinds = {known[part].annotation, *get_args(known[part].annotation)}
+        model = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
+    if kinds & {str, Path}:
+        return path, text
+    try:
+        return path, yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UsageError(f"--set {setting}: {text} is not a YAML value", "put text into quotes") from error
 
 
 def sources_left_out(path: Path | None, options: RecordOptions) -> list[str]:
@@ -95,8 +135,10 @@ def pva_settings(channel: str, given: dict[str, Any]) -> PvaSettings:
         raise UsageError("\n".join(problems), "`penstock pva --help` lists all options") from error
 
 
-def _option(problem: Any) -> str:
+def _option(problem: Any, set_: set[str]) -> str:
     location = location_of(problem)
+    if (name := ".".join(map(str, location))) in set_:
+        return f"--set {name}: "
     if location[:1] == ["sources"]:
         if "pva" in problem["loc"]:
             return f"--pva, {location[-1]}: "

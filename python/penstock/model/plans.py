@@ -194,6 +194,10 @@ class NexusPlan(Plan):
     sample_name: NexusName = Field(
         "", description="name of the sample; preferably sent by the source with each series"
     )
+    user_name: NexusName = Field("", description="name of the user or the group that measures")
+    experiment_identifier: NexusName = Field(
+        "", description="number of the experiment or proposal, for example `MX-2417`"
+    )
     sensor_material: NexusName = Field(
         "", description="sensor material, for detectors that do not send it, for example `Si`"
     )
@@ -504,6 +508,12 @@ class RecorderPlan(RecorderFields):
 
     file_mode: str | None = Field(None, exclude=True)  # an option of the program
     layout: dict[str, Any] | None = None
+    folders: list[Annotated[str, Field(min_length=1)]] = Field(
+        [],
+        max_length=256,
+        description="`folder` through several mounts, one for each client: rank r uses number r modulo their"
+        " count, and number 0 is `folder`; empty: all ranks use `folder`",
+    )
     sources: list[Annotated[TcpSourcePlan | ZmqSourcePlan, Field(discriminator="kind")]]
     codec: CodecPlan
     metrics: MetricsPlan | None = None

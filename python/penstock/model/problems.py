@@ -10,6 +10,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from penstock.model.errors import RemediableValueError
 from penstock.model.units import human_size
 
 _VALUE_ERROR = "Value error, "
@@ -41,8 +42,9 @@ _EXPECTED = {
     "true or false": ("bool_parsing", "bool_type"),
     "text": ("string_type", "string_sub_type", "string_unicode"),
     "a list": ("list_type", "tuple_type", "set_type"),
-    "a set of fields": ("dict_type", "model_type", "model_attributes_type", "dataclass_type"),
+    "{fields}": ("dict_type", "model_type", "model_attributes_type", "dataclass_type"),
 }
+_YAML_FIELDS, _JSON_FIELDS = "a YAML mapping", "a JSON object"
 _TEMPLATES |= {kind: f"{{value}} is not {what}" for what, kinds in _EXPECTED.items() for kind in kinds}
 # Patterns that are clearer in words.
 _PATTERNS = {
@@ -94,10 +96,11 @@ _SYSTEM = {
 }
 
 
-def words_of(problem: Any, value: str | None = None) -> str:
+def words_of(problem: Any, value: str | None = None, *, of_json: bool = False, is_size: bool = False) -> str:
     """Returns what is wrong, without the field's name, from one of the errors() of a ValidationError.
 
-    The sentence starts with the user's value, or with `value`; with "it" if the error has no input.
+    The sentence starts with the user's value, or with `value`; with "it" if the error has no input. The value
+    is from YAML, or from JSON. Fields of bytes have limits with units; `is_size`: also one of another name.
     """
     kind, context = problem["type"], problem.get("ctx", {})
     if kind == "json_invalid":
@@ -109,13 +112,14 @@ def words_of(problem: Any, value: str | None = None) -> str:
         message: str = problem["msg"]
         # A ValueError of ours has its own wording.
         return message.removeprefix(_VALUE_ERROR) if message.startswith(_VALUE_ERROR) else "it is not valid"
-    shown = value or (_shown(problem["input"]) if "input" in problem else "it")
+    fields = _JSON_FIELDS if of_json else _YAML_FIELDS
+    shown = value or (_shown(problem["input"], fields) if "input" in problem else "it")
     words = {name: _plain(each) for name, each in context.items()}
-    if str(place_of(problem)).removesuffix("_max").endswith("_bytes"):
+    if is_size or str(place_of(problem)).removesuffix("_max").endswith("_bytes"):
         words = {name: _as_size(each) for name, each in words.items()}
         shown = value or str(_as_size(problem.get("input"), shown))
     words["tag"] = str(words.get("tag", "")).strip("'")
-    return template.format(**words, value=shown) + _suggestion(problem, context)
+    return template.format(**words, value=shown, fields=fields) + _suggestion(problem, context)
 
 
 def words_of_option(problem: Any, number: str = "") -> str:
@@ -153,13 +157,15 @@ def unknown_field(problem: Any, model: type[BaseModel] | None) -> str:
 def remedy_of(problem: Any, model: type[BaseModel]) -> str:
     """Returns what to do about one problem of a YAML file; "" if its text says so already."""
     kind, value, location = problem["type"], problem.get("input"), problem["loc"]
+    if own := own_remedy_of(problem):
+        return own
     if kind in _NUMBERS and isinstance(value, str) and _WITH_UNIT.fullmatch(value):
         unit = _UNITS.get(str(location[-1]).rpartition("_")[2])
         what = f"the number of {unit}" if unit else "the number"
         return f"give {what} without a unit{_range_of(_field_at(model, location))}"
     if kind in _EXPECTED["a list"] and isinstance(value, dict) and value:
         return f'put "- " before `{next(iter(value))}`'
-    if kind in _EXPECTED["a set of fields"] and not isinstance(value, dict | list):
+    if kind in _EXPECTED["{fields}"] and not isinstance(value, dict | list):
         fields = _models_at(model, location)
         examples = [
             f"{name}: {field.default}"
@@ -170,6 +176,12 @@ def remedy_of(problem: Any, model: type[BaseModel]) -> str:
         example = f', such as "{examples[0]}"' if examples else ""
         return f"write the fields of `{place_of(problem)}` below it, one a line{example}"
     return ""
+
+
+def own_remedy_of(problem: Any) -> str:
+    """Returns the remedy of the validator that refused; "" if it has none."""
+    error = problem.get("ctx", {}).get("error")
+    return error.remedy if isinstance(error, RemediableValueError) else ""
 
 
 def reason_of(error: Exception) -> str:
@@ -208,8 +220,8 @@ def _suggestion(problem: Any, context: Any) -> str:
     return did_you_mean(text, _CHOICE.findall(str(context["expected"])))
 
 
-def _shown(value: Any) -> str:
-    """Returns a value as the user wrote it, shortened."""
+def _shown(value: Any, fields: str = _YAML_FIELDS) -> str:
+    """Returns a value as the user wrote it, shortened; `fields` is what one with names is called."""
     if value is None or isinstance(value, bool):
         return {None: "an empty value", True: "true", False: "false"}[value]
     if isinstance(value, int | float):
@@ -221,10 +233,10 @@ def _shown(value: Any) -> str:
         )
         return f'"{printable[:_VALUE_LENGTH_MAX]}{"…" if len(printable) > _VALUE_LENGTH_MAX else ""}"'
     if isinstance(value, dict):
-        return "a set of fields"
+        return fields
     if not isinstance(value, list | tuple):
         return "it"
-    text = "[" + ", ".join(_shown(each) for each in value[:_VALUE_LENGTH_MAX]) + "]"
+    text = "[" + ", ".join(_shown(each, fields) for each in value[:_VALUE_LENGTH_MAX]) + "]"
     return text if len(text) <= _VALUE_LENGTH_MAX else "a list"
 
 

@@ -20,6 +20,7 @@ NETWORK_KINDS = (
     "gpfs",
     "beegfs",
     "fhgfs",
+    "pvfs2",
     "ceph",
     "fuse.ceph-fuse",
     "glusterfs",
@@ -82,12 +83,12 @@ def parse_mmlsfs(text: str) -> Striping | None:
 
 
 def parse_beegfs_entry(text: str) -> Striping | None:
-    """`beegfs-ctl --getentryinfo FOLDER`."""
-    size = re.search(r"Chunksize:\s*(\d+)\s*([KMG]?)", text)
+    """`beegfs-ctl --getentryinfo FOLDER` and `beegfs entry info FOLDER --retro`; units of either case."""
+    size = re.search(r"Chunksize:\s*(\d+)\s*([KMGkmg]?)", text)
     count = re.search(r"Number of storage targets:\s*(?:desired:\s*)?(\d+)", text)
     if size is None or int(size[1]) == 0:
         return None
-    return Striping(int(size[1]) * _SUFFIX[size[2]], int(count[1]) if count else 0)
+    return Striping(int(size[1]) * _SUFFIX[size[2].upper()], int(count[1]) if count else 0)
 
 
 def parse_xfs_geometry(geometry: bytes) -> Striping | None:

@@ -12,6 +12,7 @@ _SIZE = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[kKMGTP]i?B|B)?"
 _DECIMAL = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
 _BINARY = {"KiB": 2**10, "kiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
 _UNITS = _DECIMAL | _BINARY
+_SHOWN_BINARY, _SHOWN_DECIMAL = ("PiB", "TiB", "GiB", "MiB", "KiB"), ("PB", "TB", "GB", "MB", "kB", "B")
 _BANDWIDTH = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[A-Za-z]+)/s")
 _PLAIN_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _EXAMPLE_LENGTH_MAX = 6
@@ -70,11 +71,10 @@ def _own(number: str) -> str:
 
 
 def format_size(count: int) -> str:
-    """The shortest text that parse_size reads as exactly `count`."""
-    for unit in ("PiB", "TiB", "GiB", "MiB", "KiB"):
-        if count and count % _BINARY[unit] == 0:
-            return f"{count // _BINARY[unit]} {unit}"
-    return f"{count} B"
+    """The text with the fewest digits that parse_size reads as exactly `count`; of several, a binary one."""
+    units = [each for each in (*_SHOWN_BINARY, *_SHOWN_DECIMAL) if count and count % _UNITS[each] == 0]
+    unit = min(units or ["B"], key=lambda each: len(str(count // int(_UNITS[each]))))
+    return f"{count // int(_UNITS[unit])} {unit}"
 
 
 _NUMBER_MIN = 1e-9
@@ -123,7 +123,7 @@ def human_bytes(count: float, like: float | None = None) -> str:
 _ROUNDED_UP = 0.9995
 _BINARY_DIGITS_MAX = 4
 _SECONDS_MAX = 1e9  # thirty years: nobody measured that
-_MICROSECONDS_MAX = 1000
+_MICROSECONDS_MAX = 100
 
 
 def human_size(count: int) -> str:
@@ -141,14 +141,18 @@ def human_rate(bytes_per_s: float, like: float | None = None) -> str:
 
 
 def human_seconds(seconds: float) -> str:
-    """Returns a rounded time: "12.3 s", "4.1 ms", "2 h 05 min"; "inf s" and "nan s" if it is not finite."""
+    """Returns a rounded time: "12.3 s", "4.1 ms", "2 h 05 min"; "inf s" and "nan s" if it is not finite.
+
+    Microseconds are shown below 100 µs only, so that times beside one another mostly have one unit.
+    """
     if not math.isfinite(seconds) or abs(seconds) >= _SECONDS_MAX:
         return f"{human_number(seconds)} s"
     if seconds < 0:
         text = human_seconds(-seconds)
         return text if text == human_seconds(0) else f"-{text}"
-    if round(seconds * 1e6) < _MICROSECONDS_MAX:
-        return f"{round(seconds * 1e6)} µs"
+    microseconds = round(seconds * 1e6)
+    if microseconds < _MICROSECONDS_MAX:
+        return f"{microseconds} µs" if microseconds else "0 s"
     if seconds < _ROUNDED_UP:
         return f"{human_number(seconds * 1e3)} ms"
     if seconds < 119.5:

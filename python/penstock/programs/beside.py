@@ -20,7 +20,7 @@ from penstock.model.errors import PenstockError
 from penstock.model.events import LoadResult
 from penstock.model.problems import reason_of
 from penstock.model.units import human_bytes, human_rate
-from penstock.programs.process import Program
+from penstock.programs.process import PLAIN_START, Program, Start
 
 _BEGINS_WITHIN_S = 60.0
 _ENDS_WITHIN_S = 5.0
@@ -101,14 +101,15 @@ class Repeated(ABC):
 class RepeatedLoad(Repeated):
     """The load generator with one plan. `clear` removes what it wrote, before it writes it again."""
 
-    def __init__(self, plan: LoadPlan, clear: Callable[[], None]) -> None:
+    def __init__(self, plan: LoadPlan, clear: Callable[[], None], start: Start = PLAIN_START) -> None:
         super().__init__()
         self._plan = plan
+        self._start = start
         self._clear = clear
         self._program: Program | None = None
 
     def _once(self) -> None:
-        with Program("penstock-load", self._plan) as program:
+        with Program("penstock-load", self._plan, start=self._start) as program:
             self._program = program
             document = None
             for event in program.events():

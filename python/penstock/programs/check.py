@@ -1,4 +1,4 @@
-"""Runs the integrity check of a file, and adds what its structure lacks."""
+"""Runs the integrity check of a file and of those that it links to."""
 
 import contextlib
 import signal
@@ -10,24 +10,10 @@ from typing import Any
 from penstock.model.errors import ExitCode, PenstockError
 from penstock.model.events import CheckReport, Event
 from penstock.model.filters import plugin_folder
-from penstock.model.findings import (
-    FEWER_THAN_ANNOUNCED,
-    FRAMES_MISSING,
-    LENGTHS_DISAGREE,
-    NO_CHECKSUMS,
-    NOT_COMPARED,
-    NOTHING_TO_COMPARE,
-    TRUNCATED,
-    Finding,
-    is_clean,
-)
 from penstock.model.plans import CheckPlan
 from penstock.programs.follow import follow
 from penstock.programs.process import LogLine, Program, forwarding_signals
 
-_REMEDY_MISSING = (
-    "leave them out of the analysis: they read as the fill value, and /entry/penstock/frame_state is not 1"
-)
 _WITH_REPORT = (ExitCode.FINE, ExitCode.FAILED, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
 
 
@@ -44,13 +30,14 @@ def check_plan(
 
 
 def count_recoverable(file: Path, deadline_s: float = 60.0) -> CheckReport | None:
-    """Counts the frames that the segments of an unfinished file hold, by their records alone.
+    """Counts the frames in the segments of an unfinished file, by their records alone.
 
-    `frames` of the report is 0, `bytes` is what the frames take. None after `deadline_s` seconds.
+    In the report `frames` is 0, and `bytes` is the stored size of the frames. Returns None after
+    `deadline_s` seconds.
     """
     plan = check_plan(file, None).model_copy(update={"count_only": True})
     report: CheckReport | None = None
-    # A call that a stalled storage holds hears nothing: it is killed after 1 s more.
+    # A call to a stalled storage ignores the signal: the program is killed 1 s later.
     with Program("penstock-check", plan, patience_s=1.0) as program, forwarding_signals(program):
         is_late = threading.Event()
 
@@ -76,15 +63,15 @@ def count_recoverable(file: Path, deadline_s: float = 60.0) -> CheckReport | Non
 
 
 def check(plan: CheckPlan, on_event: Callable[[Event], None], on_log: LogLine | None = None) -> CheckReport:
-    """Every chunk, every frame and the NeXus structure. Damage is in the report, not an exception.
+    """Checks every chunk, every frame and the NeXus structure, also in the files that Penstock linked to.
 
-    Of a file of links that Penstock made, the files behind its links too.
+    Damage is in the report; it raises no exception.
     """
     if not plan.plugins:
         from penstock.files.hdf5 import use_no_plugins  # noqa: PLC0415  (it loads HDF5)
 
         use_no_plugins()
-    report = _judged(follow(plan, lambda each: _of_one_file(each, on_event, on_log)), plan)
+    report = follow(plan, lambda each: _of_one_file(each, on_event, on_log))
     if not report.missing or report.unfinished or not report.complete:
         return report
     from penstock.files.missing import missing_ranges  # noqa: PLC0415  (it loads HDF5)
@@ -92,44 +79,6 @@ def check(plan: CheckPlan, on_event: Callable[[Event], None], on_log: LogLine | 
     with contextlib.suppress(PenstockError):  # the findings say why the file cannot be read
         return report.model_copy(update={"missing_ranges": missing_ranges(Path(plan.file))})
     return report
-
-
-def _judged(report: CheckReport, plan: CheckPlan) -> CheckReport:
-    """Returns the report without what only looks like damage, and without what follows from other findings.
-
-    A missing reference for `--against` is not damage. A truncated file lacks checksums, frames and the
-    description of a simulation because its end is missing. An unfinished file has fewer frames than
-    announced, and its columns end at different frames.
-    """
-    findings = [_in_words_of_users(each, plan) for each in report.findings]
-    is_truncated = any(each.what == TRUNCATED for each in findings)
-    implied = {NO_CHECKSUMS, FRAMES_MISSING, NOT_COMPARED} if is_truncated else set()
-    implied |= {FEWER_THAN_ANNOUNCED, LENGTHS_DISAGREE} if report.unfinished else set()
-    findings = [each for each in findings if each.what not in implied]
-    return report.model_copy(update={"findings": findings, "ok": report.complete and is_clean(findings)})
-
-
-def _in_words_of_users(finding: Finding, plan: CheckPlan) -> Finding:
-    if finding.what == NOTHING_TO_COMPARE:
-        return _not_compared(finding, plan)
-    if finding.what == FRAMES_MISSING:
-        return finding.model_copy(update={"remedy": _REMEDY_MISSING})
-    return finding
-
-
-def _not_compared(finding: Finding, plan: CheckPlan) -> Finding:
-    if plan.against is not None and "recorded" in plan.against:
-        why, remedy = "not recorded from `penstock simulate`", "name the images with `--against PATH`"
-    else:
-        why, remedy = finding.actual, "name other images with `--against PATH`"
-    return finding.model_copy(
-        update={
-            "level": "warning",
-            "what": NOT_COMPARED,
-            "actual": why,
-            "remedy": f"{remedy}, or leave out `--against`",
-        }
-    )
 
 
 def _of_one_file(plan: CheckPlan, on_event: Callable[[Event], None], on_log: LogLine | None) -> CheckReport:

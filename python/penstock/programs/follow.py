@@ -1,4 +1,4 @@
-"""The check of a file and, where Penstock made it of links, of the files behind these."""
+"""Checks a file and, if Penstock made it of links, the linked files."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,16 +33,17 @@ _BESIDE: dict[Maker, str] = {
 
 
 def follow(plan: CheckPlan, check_one: CheckOne) -> CheckReport:
-    """The report on the file and those behind its links: numbers are sums, findings name their file."""
+    """Returns the report on a file and those that it links to: numbers are sums, findings name their file."""
     return _bounded(_Following(check_one).file(plan, ()))
 
 
 def with_structure(report: CheckReport, file: Path) -> CheckReport:
-    """The report with the findings about the NeXus structure; a file that h5py cannot open has none."""
+    """Returns the report with findings about the NeXus structure, which needs a file that HDF5 opens."""
     if any(_is_unreadable(each) for each in report.findings):
         return report
     try:
-        findings = [*_of_export(report.findings, exported_from(file)), *check_structure(file)]
+        structure = check_structure(file, report.unfinished)
+        findings = [*_of_export(report.findings, exported_from(file)), *structure]
     except PenstockError as error:
         findings = list(report.findings)
         if report.ok:  # the native check opened it, so this is news
@@ -92,7 +93,7 @@ class _Following:
         return report
 
     def _until_stopped(self, report: CheckReport, step: Callable[[CheckReport], CheckReport]) -> CheckReport:
-        """The report after this step too, or that the check was stopped in it."""
+        """Returns the report after `step`; an incomplete one if a signal stopped it."""
         if self.stopped:
             return report
         try:
@@ -110,7 +111,7 @@ class _Following:
         above: tuple[tuple[int, int], ...],
         maker: Maker,
     ) -> CheckReport:
-        """The report and those on the files behind the links, each of them once."""
+        """Returns the report with those on the linked files, each checked once."""
         by_file: dict[Path, list[Lead]] = {}
         for lead in leads:
             if lead.target is not None:
@@ -132,7 +133,7 @@ class _Following:
         return report
 
     def _target(self, plan: CheckPlan, above: tuple[tuple[int, int], ...], maker: Maker) -> CheckReport:
-        """A file of frames alone, as an export's copies and the members are, has no structure of its own."""
+        """Checks a linked file. One with frames alone, such as a copy in an export, has no structure."""
         path = Path(plan.file)
         links = maker_of(path)
         if is_recorded(path) or (links is not None and not links == maker == "export"):
@@ -150,7 +151,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _is_unreadable(finding: Finding) -> bool:
-    """Whether it says that HDF5 does not open the file: then nobody else is to try."""
+    """Returns whether the finding is that HDF5 cannot open the file; then nothing else opens it."""
     return finding.level == "error" and finding.what in (
         "the file cannot be read",
         NOT_HDF5,
@@ -177,13 +178,13 @@ def _sum(report: CheckReport, other: CheckReport, name: str, path: str) -> Check
         sums |= {"complete": False, "reached": where, "stopped_by": other.stopped_by}
     if other.recoverable is not None:
         sums["recoverable"] = (report.recoverable or 0) + other.recoverable
-        sums["unfinished"] = True
+        sums |= {"unfinished": True, "being_recorded": report.being_recorded or other.being_recorded}
     summed = _with(report.model_copy(update={**sums, "ok": ok}), [*report.findings, *findings])
     return _bounded(summed) if len(summed.findings) > _FINDINGS_MAX else summed
 
 
 def _bounded(report: CheckReport) -> CheckReport:
-    """The first places of each kind of finding, errors first; of the others how many there are."""
+    """Returns the report with the first places of each kind of finding, errors first, and counts the rest."""
     kinds: dict[tuple[Level, str], list[Finding]] = {}
     for each in report.findings:
         kinds.setdefault((each.level, each.what), []).append(each)
@@ -198,7 +199,7 @@ def _bounded(report: CheckReport) -> CheckReport:
 
 
 def _of_export(findings: list[Finding], source: str | None) -> list[Finding]:
-    """Of a file of `penstock export` it is said where the checksums are."""
+    """Returns the findings with the location of the checksums if the file is an export."""
     if source is None:
         return findings
     return _where_sums_are(
@@ -228,7 +229,7 @@ def _without_own(findings: list[Finding], maker: Maker) -> list[Finding]:
 
 
 def _where_sums_are(findings: list[Finding], remedy: str) -> list[Finding]:
-    """With this remedy for the lack of checksums."""
+    """Returns the findings with `remedy` for missing checksums, which are then information only."""
     return [
         each.model_copy(update={"level": "info", "remedy": remedy}) if each.what == NO_CHECKSUMS else each
         for each in findings

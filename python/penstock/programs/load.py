@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from penstock.model.bench.load import LoadDocument, LoadPlan
+from penstock.model.bench.load import LoadDocument, LoadPlan, RemoteBackend
 from penstock.model.errors import ExitCode, PenstockError
 from penstock.model.events import LoadPartial, LoadProgress, LoadResult
 from penstock.model.problems import place_of, words_of
-from penstock.programs.process import LogLine, Program, forwarding_signals
+from penstock.programs.process import PLAIN_START, LogLine, Program, Start, forwarding_signals
 from penstock.programs.ranks import Ranks
 
 # After its last word. Threads that hang in the storage keep a process from ending, whatever it does.
@@ -41,11 +41,17 @@ def _wait_for_job(program: Program, result: LoadResult | None) -> None:
         )
 
 
+def program_of(plan: LoadPlan) -> str:
+    """The one that has the plan's back end."""
+    return "penstock-load-remote" if isinstance(plan.backend, RemoteBackend) else "penstock-load"
+
+
 def load(
     plan: LoadPlan,
     on_progress: Callable[[LoadProgress], None],
     on_log: LogLine | None = None,
     ranks: Ranks | None = None,
+    start: Start = PLAIN_START,
 ) -> LoadDocument:
     """Blocks until the run is over; SIGINT and SIGTERM end it early, with what was measured by then.
 
@@ -53,7 +59,7 @@ def load(
     """
     result: LoadResult | None = None
     with (
-        Program("penstock-load", plan, on_log=on_log, ranks=ranks) as program,
+        Program(program_of(plan), plan, on_log=on_log, ranks=ranks, start=start) as program,
         forwarding_signals(program),
     ):
         for event in program.events():
@@ -74,6 +80,7 @@ def load(
     except ValidationError as error:
         first = error.errors()[0]
         raise PenstockError(
-            f"penstock-load wrote a document that cannot be read: {place_of(first)}: {words_of(first)}",
+            "penstock-load wrote a document that cannot be read:"
+            f" {place_of(first)}: {words_of(first, of_json=True)}",
             "the program and the package differ in version: build both again",
         ) from error

@@ -33,10 +33,18 @@ def find_program(name: str, environment: Mapping[str, str] = os.environ) -> Path
             return (folder / name).absolute()
     looked = ", ".join(str(folder) for folder in folders)
     make = "PENSTOCK_MPI=both make build" if name.endswith("-mpich") else "make build"
+    if name.endswith("-remote"):
+        make = "apt-get install libcurl4-openssl-dev libnfs-dev libxrootd-client-dev && make build"
     raise PenstockError(
         f"the program {name} does not exist (looked in {looked})",
         f"in a checkout build it with `{make}`; elsewhere set {BIN_VARIABLE} to the folder with the programs",
     )
+
+
+def find_library(name: str, environment: Mapping[str, str] = os.environ) -> Path | None:
+    """Returns the path of a shared library that is built with the programs; None if there is none."""
+    found = (folder / name for folder in program_folders(environment))
+    return next((path.absolute() for path in found if path.is_file()), None)
 
 
 def detectors_folder() -> Path:

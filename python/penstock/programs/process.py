@@ -15,8 +15,8 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Protocol, Self
@@ -28,6 +28,7 @@ from penstock.model.events import Event, parse_event
 from penstock.model.text import one_short_line
 from penstock.programs.locate import find_program
 from penstock.programs.ranks import Ranks
+from penstock.programs.signals import note_signal
 
 LogLine = Callable[[str], None]
 
@@ -70,10 +71,23 @@ class Signalled(Protocol):
 
 @dataclass(frozen=True)
 class Message:
-    """An event of one program, or (event None) its end."""
+    """An event of one program, here or on another machine, or (event None) its end."""
 
-    program: "Program"
+    program: object
     event: Event | None
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a program is started, or each rank of a job."""
+
+    inside: Sequence[str] = ()
+    """command in front of it"""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """of its environment"""
+
+
+PLAIN_START = Start()
 
 
 class Program:
@@ -90,10 +104,13 @@ class Program:
         options: tuple[str, ...] = (),
         patience_s: float | None = 30.0,
         module: str | None = None,
+        start: Start = PLAIN_START,
     ) -> None:
         """With `ranks` it is a job; the program must know --stop-at-eof then. `options` are its own.
 
         `module` is of this package: it runs in a Python of its own, in the place of a native program.
+
+        `start` says how the program is started, or each rank of it.
 
         When it is stopped by SIGTERM it has `patience_s`; None is for ever: it may hold what is nowhere else.
         """
@@ -115,13 +132,14 @@ class Program:
                 # It ends with this process, so that no recorder stays behind unseen.
                 lifetime = ("--for", str(os.getpid()))
                 program = [str(path), *(["-m", module] if module else [])]
-                command, environment = [*program, "--plan", "-", *lifetime, *options], _alone()
+                command = [*start.inside, *program, "--plan", "-", *lifetime, *options]
+                environment = _alone() | dict(start.variables)
             else:
-                launcher = ranks.command(path)
+                launcher = ranks.command(path, start.inside)
                 self._plan_file = _plan_file(plan)
                 # Its input ends with this process, and so does the job.
                 command = [*launcher, "--plan", str(self._plan_file), "--stop-at-eof", *options]
-                environment = ranks.environment()
+                environment = ranks.environment() | dict(start.variables)
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -323,6 +341,8 @@ def forwarding_signals(*programs: Signalled, more: tuple[signal.Signals, ...] = 
     """
 
     def forward(number: int, _frame: object) -> None:
+        if number not in more:
+            note_signal()
         for program in programs:
             program.signal(signal.SIGTERM if number == signal.SIGHUP else number)
 

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -37,8 +37,11 @@ class Ranks:
     mpi: Mpi = "openmpi"
     mpi_io: MpiIo | None = None  # None: the MPI's own choice
 
-    def command(self, program: Path) -> list[str]:
-        """What starts `program`; its arguments follow. A UsageError where the MPI is not installed."""
+    def command(self, program: Path, inside: Sequence[str] = ()) -> list[str]:
+        """What starts `program`; its arguments follow. A UsageError where the MPI is not installed.
+
+        `inside`: a command in front of each rank.
+        """
         for launcher in _LAUNCHERS[self.mpi]:
             if found := shutil.which(launcher):
                 break
@@ -47,7 +50,7 @@ class Ranks:
                 f"{self.mpi} is not installed: there is no {' and no '.join(_LAUNCHERS[self.mpi])}",
                 "on Debian: apt-get install openmpi-bin, or mpich",
             )
-        return [found, *self._options(), "-n", str(self.count), str(program)]
+        return [found, *self._options(), "-n", str(self.count), *inside, str(program)]
 
     def _options(self) -> list[str]:
         if self.mpi == "mpich":
@@ -60,6 +63,9 @@ class Ranks:
         defaults = {
             # Messages are small; the system call that this needs is often forbidden in containers.
             "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+            # When a rank has died, mpirun asks the others to end after these seconds, and kills them after as
+            # many again: they report what they measured meanwhile. It does not end earlier.
+            "OMPI_MCA_odls_base_sigkill_timeout": "2",
         }
         if self.mpi_io in _COMPONENTS:
             defaults["OMPI_MCA_io"] = _COMPONENTS[self.mpi_io]

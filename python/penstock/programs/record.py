@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,6 +34,7 @@ class Recording:
     ended: list[RecorderSeriesEnd] = field(default_factory=list)
     refused: int = 0
     refusals: list[SeriesRefused] = field(default_factory=list)  # the first of them
+    logged: frozenset[str] = frozenset()  # those of them whose reason is in the log
     all_refused: bool = False  # messages came, and every one of them was refused
     source_problems: list[str] = field(default_factory=list)  # of the pvAccess sources
 
@@ -45,7 +46,7 @@ class Recording:
             for series in self.ended
             if series.problem is not None
         ]
-        found += [_refusal(series) for series in self.refusals]
+        found += [_refusal(series, series.series_unique_id in self.logged) for series in self.refusals]
         more = self.refused - len(self.refusals)
         found += [f"{more} more were rejected"] if more > 0 else []
         return found + self.source_problems
@@ -84,7 +85,12 @@ def record(
     stopped: Stopped | None = None
     with (
         Program(
-            "penstock-recorder", plan, on_log=on_log, ranks=ranks, options=_options(plan), patience_s=None
+            "penstock-recorder",
+            plan,
+            on_log=on_log,
+            ranks=ranks,
+            options=recorder_options(plan),
+            patience_s=None,
         ) as recorder,
         Beside(recorder, on_log) as beside,
     ):
@@ -106,6 +112,7 @@ def record(
             on_event(event)
         code = recorder.wait()
         recording.refusals = list(refusals.values())
+        recording.logged = frozenset(name for name, each in refusals.items() if _is_in(recorder.log, each))
         recording.refused = 0 if stopped is None else stopped.refused_series
         died = listened and stopped is None
         recorder.require_success(
@@ -121,13 +128,22 @@ def record(
     return recording
 
 
-def _refusal(series: SeriesRefused) -> str:
+def _is_in(log: Iterable[str], series: SeriesRefused) -> bool:
+    reason = series.message.removeprefix(f'series "{series.series_unique_id}": ')
+    return any(reason in line for line in log)
+
+
+def _refusal(series: SeriesRefused, is_logged: bool) -> str:
+    """Returns what happened; a reason that is in the log was printed before."""
+    if is_logged:
+        return f"{series.series_unique_id} was rejected"
     if series.message.startswith(f"series {series.series_unique_id} "):
         return series.message
     return f"{series.series_unique_id} was rejected: {series.message}"
 
 
-def _options(plan: RecorderPlan) -> tuple[str, ...]:
+def recorder_options(plan: RecorderPlan) -> tuple[str, ...]:
+    """Returns what the job has as options of the program."""
     return () if plan.file_mode is None else ("--file-mode", plan.file_mode)
 
 

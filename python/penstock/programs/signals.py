@@ -1,9 +1,32 @@
 """What SIGINT and SIGTERM do to a command of this process. For the main thread; elsewhere nothing changes."""
 
 import contextlib
+import math
 import signal
 import threading
+import time
 from collections.abc import Iterator
+
+
+class _Last:
+    """When the last signal came that asks this process to end."""
+
+    at = -math.inf
+
+
+def note_signal() -> None:
+    """To be called by all that such a signal runs."""
+    _Last.at = time.monotonic()
+
+
+def came_since(began: float) -> bool:
+    """Returns whether one came after that moment of the monotonic clock, though a program got it too late."""
+    return _Last.at > began
+
+
+def seconds_since_signal() -> float:
+    """Returns a negative number if none came since the command began."""
+    return time.monotonic() - _Last.at if math.isfinite(_Last.at) else -math.inf
 
 
 def _is_main_thread() -> bool:
@@ -22,14 +45,20 @@ def ending_like_ctrl_c() -> Iterator[None]:
         yield
         return
 
-    def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt(signal.SIGTERM.name)
+    def interrupt(number: int, _frame: object) -> None:
+        note_signal()
+        raise KeyboardInterrupt(signal.Signals(number).name)
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    _Last.at = -math.inf
+    numbers = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # of a job in the background ignored
+        numbers.append(signal.SIGINT)
+    before = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -44,6 +73,7 @@ def signals_later() -> Iterator[None]:
     came: list[int] = []
 
     def note(number: int, _frame: object) -> None:
+        note_signal()
         if came:
             raise KeyboardInterrupt
         came.append(number)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from penstock.model.catalogue import Detector, replayed_detector
+from penstock.model.catalogue import CUSTOM, Detector, replayed_detector
 from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.events import DetectorSeriesEnd, Event
 from penstock.model.plans import (
@@ -30,13 +30,14 @@ if TYPE_CHECKING:  # it loads HDF5
     from penstock.files.images.replay import Replay
 
 _FORMATS = ("cbf", "tiff", "hdf5")
+_ADDRESS = re.compile(r"[^/?#]+:[0-9]+")
 _TARGET_HELP = "write tcp://127.0.0.1:9900, zmq://127.0.0.1:31001 or files:FOLDER?format=cbf"
 _ZMQ_PORT = 31001
 _PORT_MAX = 65535
 
 
 class Simulation(DetectorFields):
-    """What is to be simulated, apart from the detector and the replay."""
+    """Settings of a simulation, apart from the detector and the replay."""
 
 
 ELEMENTS_MAX = 32
@@ -44,7 +45,7 @@ GAP_PIXELS_MAX = 65535
 
 
 def check_encoding(encoding: SentEncoding, target: Target) -> None:
-    """Refuses what Stream V2 cannot say. A UsageError."""
+    """Raises UsageError for encodings that Stream V2 does not define."""
     if encoding == "zstd" and not isinstance(target, FilesTarget):
         raise UsageError(
             "--encoding zstd is not defined in Stream V2",
@@ -53,20 +54,28 @@ def check_encoding(encoding: SentEncoding, target: Target) -> None:
 
 
 def encoding_note(encoding: SentEncoding, target: Target) -> str:
-    """What a user of other clients than Penstock's should know; "" otherwise."""
+    """Returns a note on encodings that other clients of Stream V2 do not read; "" for the others."""
     if encoding == "bszstd" and isinstance(target, ZmqTarget):
         return "note: DECTRIS' clients of Stream V2 do not read bszstd; use none, bslz4 or lz4 for them"
     return ""
 
 
-def check_faults(faults: FaultsPlan | None, elements: tuple[int, int] | None, target: Target) -> None:
-    """Refuses faults of what does not exist."""
+def check_faults(
+    faults: FaultsPlan | None, frames: int, elements: tuple[int, int] | None, target: Target
+) -> None:
+    """Raises UsageError for faults of frames or elements that are not sent."""
     if faults is None:
         return
     if isinstance(target, FilesTarget):
         raise UsageError("--fault does not support files", "use --to tcp://HOST:PORT or zmq://HOST:PORT")
     count = 1 if elements is None else elements[0] * elements[1]
     for rule in faults.rules:
+        last = max((last for _, last in rule.frames or []), default=0)
+        if last >= frames:
+            raise UsageError(
+                f"--fault: {rule.kind} of frame {last}, but the last frame is {frames - 1}",
+                "frames count from 0: name earlier ones, or send more with --frames",
+            )
         if rule.element is not None and rule.element >= count:
             raise UsageError(
                 f"--fault: element {rule.element} of {count}", "elements (--elements) count from 0"
@@ -74,7 +83,7 @@ def check_faults(faults: FaultsPlan | None, elements: tuple[int, int] | None, ta
 
 
 def parse_elements(text: str, detector: Detector, target: Target) -> tuple[int, int] | None:
-    """The rows and columns of elements of "2x4"; nothing of "" and "1x1"."""
+    """Returns the rows and columns of elements of a text such as "2x4"; None of "" and "1x1"."""
     if not text:
         return None
     found = re.fullmatch(r"([1-9][0-9]?)x([1-9][0-9]?)", text)
@@ -105,7 +114,10 @@ def parse_elements(text: str, detector: Detector, target: Target) -> tuple[int, 
 
 
 def with_endpoints(target: Target, elements: tuple[int, int] | None) -> Target:
-    """Over ZeroMQ each element binds an endpoint: either all are named, or the first of consecutive ports."""
+    """Returns the target with one ZeroMQ endpoint per element.
+
+    The user names all endpoints, or the first of consecutive ports. Raises UsageError for other numbers.
+    """
     if not isinstance(target, ZmqTarget):
         return target
     count = 1 if elements is None else elements[0] * elements[1]
@@ -155,7 +167,7 @@ def check_telling(
 
 
 def parse_element_gap(text: str, elements: tuple[int, int] | None) -> tuple[int, int] | None:
-    """The pixels between rows and between columns of elements of "8,36"; nothing of ""."""
+    """Returns the gaps in pixels between rows and columns of elements of "8,36"; None of ""."""
     if not text:
         return None
     found = re.fullmatch(r"([0-9]{1,5}),([0-9]{1,5})", text)
@@ -172,10 +184,14 @@ def parse_element_gap(text: str, elements: tuple[int, int] | None) -> tuple[int,
 
 
 def parse_rate(text: str, detector: Detector) -> float:
-    """Frames a second of "25", "max" (0: unpaced) or "" (the detector's own)."""
+    """Returns the frame rate in Hz of "25", "max" (0: unpaced) or "" (the detector's own)."""
     if text == "max":
         return 0.0
     if not text:
+        if not detector.rate_hz and detector.name != CUSTOM:
+            raise UsageError(
+                f"the rate of {detector.name} is unknown", "give it with --rate HZ, or --rate max for unpaced"
+            )
         return detector.rate_hz
     try:
         rate = float(text)
@@ -192,9 +208,13 @@ def parse_rate(text: str, detector: Detector) -> float:
 
 
 def parse_target(text: str, token: str | None) -> Target:
-    """Where frames go: tcp://HOST:PORT[,HOST:PORT…], zmq://HOST:PORT[,…] (binds) or files:FOLDER?…"""
+    """Returns the target of tcp://HOST:PORT[,HOST:PORT…], zmq://HOST:PORT[,…] (binds) or files:FOLDER?…
+
+    HOST:PORT alone is that of a recorder, as `penstock record --listen` has it.
+    """
     if text.startswith("files:"):
         return _files_target(text)
+    text = f"tcp://{text}" if _ADDRESS.fullmatch(text) else text
     match = re.fullmatch(r"(tcp|zmq)://(?P<address>[^/?#]+)/?", text)
     if match is None:
         raise UsageError(f'--to "{text}" is not a receiver', _TARGET_HELP)
@@ -239,7 +259,7 @@ def _files_target(text: str) -> FilesTarget:
 def detector_plan(
     detector: Detector, simulation: Simulation, target: Target, replay: "Replay | None" = None
 ) -> DetectorPlan:
-    """The whole job. A replay gives the frames their shape and type."""
+    """Returns the job. The frames of a replay have the shape and type of its images."""
     if replay is not None:
         detector = replayed_detector(detector, replay.rows, replay.columns, replay.type)
     values = simulation.model_dump()
@@ -260,7 +280,7 @@ def new_series_name(detector: Detector) -> str:
 def simulate(
     plan: DetectorPlan, on_event: Callable[[Event], None], on_log: LogLine | None = None
 ) -> DetectorSeriesEnd:
-    """Blocks until everything is sent (or SIGINT or SIGTERM ends it). A problem is a PenstockError."""
+    """Sends the series, and blocks until it ends. SIGINT and SIGTERM end it. Failures are PenstockErrors."""
     end: DetectorSeriesEnd | None = None
     with Program("penstock-detector", plan, on_log=on_log) as program, forwarding_signals(program):
         for event in program.events():

@@ -71,7 +71,7 @@ def run_program(
         failures = work(kind.model_validate_json(sys.stdin.buffer.read()), stop)
     except ValidationError as error:
         first = error.errors()[0]
-        say("critical", f"the plan cannot be read: {place_of(first)}: {words_of(first)}")
+        say("critical", f"the plan cannot be read: {place_of(first)}: {words_of(first, of_json=True)}")
         return ExitCode.USAGE
     except PenstockError as error:
         say("critical", f"{error.message}; {error.remedy}" if error.remedy else error.message)

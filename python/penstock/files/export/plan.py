@@ -383,7 +383,8 @@ def _notes(export: Export) -> Iterator[str]:
             f" {export.source}"
             " has all channels"
         )
-    if not export.copies and max(part.frames for part in export.parts) > _INDEXED_BY_NEGGIA:
+    most = max(part.frames for part in export.parts)
+    if export.reader == "xds" and not export.copies and most > _INDEXED_BY_NEGGIA:
         yield (
             f"neggia reads the first {_INDEXED_BY_NEGGIA} frames of each recorded file only (a limit of its"
             f" index reader): use durin, or --copy"

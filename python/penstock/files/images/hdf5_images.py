@@ -80,7 +80,7 @@ def _opened(name: Path) -> Iterator[list[h5py.Dataset]]:
     path, within = split_name(name)
     with open_for_reading(path) as file:
         try:
-            datasets = [_named(file, path, within)] if within else _found(file, path)
+            datasets = datasets_of(file, path, within)
             for dataset in datasets:
                 _require_sources(dataset, path)
         except (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError) as error:
@@ -90,7 +90,14 @@ def _opened(name: Path) -> Iterator[list[h5py.Dataset]]:
         yield datasets
 
 
-def _found(file: h5py.File, path: Path) -> list[h5py.Dataset]:
+def datasets_of(file: h5py.File, path: Path, within: str = "") -> list[h5py.Dataset]:
+    """Returns the datasets with the images of an open file; `within` is the path of one of them.
+
+    UsageError: there are no images at `within`. PenstockError: there are none, several candidates, or they
+    are in a file that does not exist.
+    """
+    if within:
+        return [_named(file, path, within)]
     for find in _FINDERS:
         if found := find(file, path):
             return found
@@ -242,20 +249,43 @@ def _require_sources(dataset: h5py.Dataset, path: Path) -> None:
             if target is None:
                 raise _missing(f"{dataset.name} of {path}", from_mapping(name), why)
     if not may_be_read(dataset):
-        raise PenstockError(
-            f"{dataset.name} of {path} presents data of files that are not opened: pipes, or raw files",
-            "copy the images into a separate file",
-        )
+        raise not_opened(dataset, path)
 
 
-def _frames_of(dataset: h5py.Dataset, path: Path) -> Iterator[_Array]:
-    frame_bytes = math.prod(dataset.shape[-2:]) * dataset.dtype.itemsize
+def not_opened(dataset: h5py.Dataset, path: Path) -> PenstockError:
+    """Returns the error about a dataset that may not be read."""
+    return PenstockError(
+        f"{dataset.name} of {path} presents data of files that are not opened: pipes, or raw files",
+        "copy the images into a separate file",
+    )
+
+
+def require_frame_size(dataset: h5py.Dataset, path: Path) -> int:
+    """Returns the bytes of one image. PenstockError: they exceed 4 GiB."""
+    frame_bytes = int(math.prod(dataset.shape[-2:]) * dataset.dtype.itemsize)
     if frame_bytes > _FRAME_BYTES_MAX:
         raise PenstockError(
             f"{dataset.name} of {path} has images of {frame_bytes} bytes, which exceeds the maximum of"
             f" {_FRAME_BYTES_MAX}",
             "name another dataset: FILE::/PATH",
         )
+    return frame_bytes
+
+
+def unreadable(dataset: h5py.Dataset, path: Path, number: int, error: Exception) -> PenstockError:
+    """Returns the error about an image of `dataset` that HDF5 cannot read."""
+    filters = ", ".join(filters_of(dataset))
+    encoded = f", or its filter ({filters}) is not installed" if filters else ""
+    explained = PenstockError(
+        f"image {number} in {dataset.name} of {path} cannot be read: its data is corrupt{encoded}",
+        "copy the file again; filters that hdf5plugin lacks are searched in HDF5_PLUGIN_PATH",
+    )
+    explained.add_note(str(error))
+    return explained
+
+
+def _frames_of(dataset: h5py.Dataset, path: Path) -> Iterator[_Array]:
+    frame_bytes = require_frame_size(dataset, path)
     in_a_chunk = dataset.chunks[0] if dataset.ndim == 3 and dataset.chunks else 1
     step = max(1, min(in_a_chunk, _BLOCK_BYTES // frame_bytes))
     count = math.prod(dataset.shape[:-2])
@@ -266,10 +296,5 @@ def _frames_of(dataset: h5py.Dataset, path: Path) -> Iterator[_Array]:
             else:
                 block = dataset[numpy.unravel_index(first, dataset.shape[:-2])][None]
         except (OSError, RuntimeError, ValueError, KeyError) as error:
-            filters = ", ".join(filters_of(dataset))
-            encoded = f", or its filter ({filters}) is not installed" if filters else ""
-            raise PenstockError(
-                f"image {first} in {dataset.name} of {path} cannot be read: its data is corrupt{encoded}",
-                "copy the file again; filters that hdf5plugin lacks are searched in HDF5_PLUGIN_PATH",
-            ) from error
+            raise unreadable(dataset, path, first, error) from error
         yield from block

@@ -17,7 +17,7 @@ _DM_KINDS = {"LVM": "LVM volume", "CRYPT": "dm-crypt", "mpath": "multipath", "pa
 
 @dataclass(frozen=True)
 class BlockDevice:
-    """One level of the stack. `below` are the names of those that it lies on."""
+    """One level of the stack. `below` are the names of the devices that it is built on."""
 
     name: str
     number: str
@@ -29,7 +29,7 @@ class BlockDevice:
 
 
 def stack(system: System, numbers: Iterable[str]) -> list[BlockDevice]:
-    """Those of `numbers` (major:minor), and all below them; each once, an upper one before a lower one."""
+    """Returns the devices with `numbers` (major:minor) and all below them, each once, upper ones first."""
     found: dict[str, BlockDevice] = {}
     waiting = [system.real(f"/sys/dev/block/{number}") for number in numbers]
     while waiting and len(found) < _DEVICES_MAX:
@@ -71,8 +71,9 @@ def device_group(system: System, device: BlockDevice) -> FactGroup:
         title += f", on {', '.join(device.below)}"
     facts = Facts(f"device {device.name}", title)
     facts.know("kind", device.kind, device.folder)
+    facts.know("number", device.number, f"{device.folder}/dev")
     if device.below:
-        facts.know("lies on", ", ".join(device.below), f"{device.folder}/slaves")
+        facts.know("built on", ", ".join(device.below), f"{device.folder}/slaves")
     sectors = system.read(f"{device.folder}/size")
     facts.add("size", sectors, lambda text: _scaled(text, _SECTOR_BYTES), "B")
     if device.kind == "partition":
@@ -121,18 +122,19 @@ def _number_or_text(text: str) -> int | str | None:
 def _queue(system: System, device: BlockDevice, facts: Facts) -> None:
     queue = f"{device.folder}/queue"
     facts.add("scheduler", system.read(f"{queue}/scheduler"), parse_chosen)
-    facts.add("requests in the queue", system.read(f"{queue}/nr_requests"), parse_number)
+    facts.add("queue size, requests", system.read(f"{queue}/nr_requests"), parse_number)
     facts.add("rotational", system.read(f"{queue}/rotational"), _is_one)
     facts.add("write cache", system.read(f"{queue}/write_cache"))
-    for name, file in (("largest request", "max_sectors_kb"), ("read ahead", "read_ahead_kb")):
+    for name, file in (("maximum request", "max_sectors_kb"), ("read-ahead", "read_ahead_kb")):
         facts.add(name, system.read(f"{queue}/{file}"), lambda text: _scaled(text, _KIB), "B")
     for name, file in (
-        ("logical block", "logical_block_size"),
-        ("physical block", "physical_block_size"),
-        ("minimum efficient write", "minimum_io_size"),
-        ("best write", "optimal_io_size"),  # 0 if the device reports none
+        ("logical block size", "logical_block_size"),
+        ("physical block size", "physical_block_size"),
+        ("minimum I/O size", "minimum_io_size"),
+        ("optimal I/O size", "optimal_io_size"),
     ):
-        facts.add(name, system.read(f"{queue}/{file}"), lambda text: _scaled(text, 1) or None, "B")
+        size = system.read(f"{queue}/{file}").unless("0", "the device reports none")
+        facts.add(name, size, lambda text: _scaled(text, 1), "B")
 
 
 def _is_one(text: str) -> bool | None:
@@ -140,14 +142,14 @@ def _is_one(text: str) -> bool | None:
 
 
 def _drive(system: System, device: BlockDevice, facts: Facts) -> None:
-    """What only a drive itself has."""
+    """Adds what only a drive itself has, not a volume."""
     hardware = f"{device.folder}/device"
     if device.below or not system.is_there(hardware):
         return
     if system.is_there(f"{hardware}/model"):
         facts.add("model", system.read(f"{hardware}/model"))
     else:  # a drive of a virtual machine has a vendor's number in the place of a model
-        facts.unknown("model", f"{hardware}/model", "the drive reports none, as in virtual machines")
+        facts.unknown("model", f"{hardware}/model", "the drive reports none, as is usual in virtual machines")
     if system.is_there(f"{hardware}/firmware_rev"):
         facts.add("firmware", system.read(f"{hardware}/firmware_rev"))
     elif system.is_there(f"{hardware}/rev"):
@@ -161,14 +163,14 @@ def _drive(system: System, device: BlockDevice, facts: Facts) -> None:
 
 
 def numa_node(system: System, hardware: str) -> Seen:
-    """Of the nearest device above that says one: a drive's controller, or the slot that it is in."""
+    """Returns the NUMA node that the nearest device above reports: a drive's controller, or its slot."""
     folder = PurePosixPath(system.real(hardware))
     for place in (folder, *folder.parents):
         if len(place.parts) <= 3:
             break
         seen = system.read(f"{place}/numa_node")
         if seen.text is not None:
-            return seen
+            return seen.unless("-1", "the system assigns none")
     return Seen(None, f"{hardware}/numa_node", "no device above reports one")
 
 
@@ -179,7 +181,7 @@ def parse_node(text: str) -> int | None:
 
 def _nvme(system: System, hardware: str, facts: Facts) -> None:
     pci = system.real(f"{hardware}/device")
-    for name, kind in (("link", "current"), ("link at best", "max")):
+    for name, kind in (("PCIe link", "current"), ("maximum PCIe link", "max")):
         speed, width = (system.read(f"{pci}/{kind}_link_{what}") for what in ("speed", "width"))
         if speed.text is None or width.text is None:
             facts.unknown(name, speed.source, speed.why or width.why)
@@ -189,7 +191,7 @@ def _nvme(system: System, hardware: str, facts: Facts) -> None:
 
 
 def drives(system: System) -> Iterator[tuple[str, str]]:
-    """All disks and NVMe drives of the machine: the name, and their folder in /sys."""
+    """Yields the name and the directory in /sys of each disk and NVMe drive of the machine."""
     for name in system.names("/sys/block"):
         folder = system.real(f"/sys/block/{name}")
         if system.is_there(f"{folder}/device") and not system.names(f"{folder}/slaves"):
@@ -197,6 +199,6 @@ def drives(system: System) -> Iterator[tuple[str, str]]:
 
 
 def device_node(system: System, device: BlockDevice) -> str:
-    """Its file in /dev; "" where the kernel names none."""
+    """Returns the device's path in /dev; "" if the kernel reports none."""
     name = parse_fields(system.text(f"{device.folder}/uevent"), "=").get("DEVNAME", "")
     return f"/dev/{name}" if name else ""

@@ -1,4 +1,4 @@
-"""The file system of a folder: how it is mounted, laid out and filled, and what its tools say of it."""
+"""The file system of a directory: how it is mounted, laid out and filled, and what its tools report."""
 
 import os
 import stat
@@ -10,15 +10,18 @@ from penstock.files.sheet.system import Facts, System
 from penstock.files.storage import Mount, find_mount, storage_facts
 from penstock.files.tools import Seen, ask
 from penstock.model.plan.datasheet import FactGroup
+from penstock.model.plan.storage_texts import parse_mmdiag_version
 from penstock.model.plan.system_texts import parse_quota
 from penstock.model.storage import NETWORK_KINDS, StorageFacts
 
+# Mount sources of MooseFS, whose type is that of any file system in user space.
+MOOSEFS = "mfs#"
 _MEMORY_KINDS = ("tmpfs", "ramfs")
 
 
 @dataclass(frozen=True)
 class Target:
-    """The folder that is described. The mount is None where the kernel names none."""
+    """The directory that is described. `mount` is None if the kernel reports none."""
 
     folder: Path
     mount: Mount | None
@@ -39,13 +42,13 @@ def file_system_group(system: System, target: Target) -> FactGroup:
         facts.know("mount source", mount.source, source)
         options = (f"{name}={value}" if value else name for name, value in mount.options.items())
         facts.know("mount options", ",".join(options), source)
-    facts.know("block", target.facts.block_bytes, "statvfs", "B")
+    facts.know("block size", target.facts.block_bytes, "statvfs", "B")
     if target.facts.stripe_bytes:
-        facts.know("stripe", target.facts.stripe_bytes, target.facts.found_by, "B")
+        facts.know("stripe size", target.facts.stripe_bytes, target.facts.found_by, "B")
         if target.facts.stripe_count:
-            facts.know("stripes in a row", target.facts.stripe_count, target.facts.found_by)
+            facts.know("stripe count", target.facts.stripe_count, target.facts.found_by)
     else:
-        facts.unknown("stripe", target.facts.found_by, "not reported")
+        facts.unknown("stripe size", target.facts.found_by, "not reported")
     _room(target.folder, facts)
     _quota(target, facts)
     return facts.group()
@@ -58,9 +61,12 @@ def _room(folder: Path, facts: Facts) -> None:
     facts.know("reserved", (room.f_bfree - room.f_bavail) * room.f_frsize, "statvfs", "B")
     if room.f_files:
         facts.know("inodes", room.f_files, "statvfs")
-        facts.know("free inodes", room.f_favail, "statvfs")
+        if 0 <= room.f_favail <= room.f_files:
+            facts.know("free inodes", room.f_favail, "statvfs")
+        else:  # CephFS answers with the highest number that there is
+            facts.unknown("free inodes", "statvfs", "this file system does not count them")
     else:
-        facts.unknown("inodes", "statvfs", "this file system makes them as it needs them")
+        facts.unknown("inodes", "statvfs", "this file system allocates them on demand")
 
 
 _QUOTA_OPTIONS = ("usrquota", "grpquota", "prjquota", "uquota", "gquota", "pquota", "quota", "usrjquota")
@@ -80,7 +86,7 @@ def _quota(target: Target, facts: Facts) -> None:
 
 
 def _quota_text(text: str) -> str | None:
-    """What the tool says of somebody without limits is nothing, or a line that ends with "none"."""
+    """Returns the quota in words. Without limits the tool prints nothing, or a line that ends with "none"."""
     quota = parse_quota(text)
     if quota is None:
         return "none" if not text.strip() or text.rstrip().endswith("none") else None
@@ -95,25 +101,27 @@ def one_line(text: str) -> str:
 
 
 def _version(system: System, target: Target, facts: Facts) -> None:
-    """Of the file system's own software; the others come with the kernel."""
+    """Adds the version of the file system's software, or of the kernel that it is a part of."""
     kind = target.facts.kind
     asked: dict[str, Callable[[], Seen]] = {
         "lustre": lambda: ask("lctl", "get_param", "-n", "version"),
-        "gpfs": lambda: ask("mmdiag", "--version"),
         "beegfs": lambda: system.read("/sys/module/beegfs/version"),
+        "fhgfs": lambda: system.read("/sys/module/fhgfs/version"),
         "zfs": lambda: system.read("/sys/module/zfs/version"),
         "fuse.ceph-fuse": lambda: ask("ceph", "--version"),
         "fuse.glusterfs": lambda: ask("glusterfs", "--version"),
     }
-    if kind in asked:
+    if kind == "gpfs":
+        facts.add("version", ask("mmdiag", "--version"), parse_mmdiag_version)
+    elif kind in asked:
         facts.add("version", asked[kind](), _first_line)
     elif kind.startswith("fuse"):
         facts.unknown(
-            "version", "/proc/self/mountinfo", "a file system in user space reports none to the kernel"
+            "version", "/proc/self/mountinfo", "file systems in user space report none to the kernel"
         )
     else:
         release = system.text("/proc/sys/kernel/osrelease")
-        facts.know("version", f"that of the kernel, {release}", "/proc/sys/kernel/osrelease")
+        facts.know("version", f"part of the kernel, {release}", "/proc/sys/kernel/osrelease")
 
 
 def _first_line(text: str) -> str | None:
@@ -121,7 +129,7 @@ def _first_line(text: str) -> str | None:
 
 
 def device_numbers(system: System, target: Target) -> tuple[list[str], str]:
-    """The block devices (major:minor) that the file system itself names; or none, and why."""
+    """Returns the block devices (major:minor) that the file system reports; or none, and the reason."""
     mount = target.mount
     if mount is None:
         return [], "the kernel reports no mount for this folder"
@@ -129,9 +137,11 @@ def device_numbers(system: System, target: Target) -> tuple[list[str], str]:
         return _btrfs_devices(system, mount)
     if not mount.device.startswith("0:"):
         return [mount.device], ""
-    reasons = dict.fromkeys(NETWORK_KINDS, f"the devices of {mount.kind} are its servers'")
+    if mount.source.startswith(MOOSEFS):
+        return [], "the devices of MooseFS are in its servers"
+    reasons = dict.fromkeys(NETWORK_KINDS, f"the devices of {mount.kind} are in its servers")
     reasons |= dict.fromkeys(_MEMORY_KINDS, f"{mount.kind} is in memory")
-    reasons["zfs"] = "zfs reports no devices to the kernel: see `zpool status`"
+    reasons |= dict.fromkeys(("zfs", "fuse.zfs"), "zfs reports no devices to the kernel: see `zpool status`")
     return [], reasons.get(mount.kind, f"{mount.kind} has no block device")
 
 

@@ -1,10 +1,13 @@
-"""What on a data sheet costs speed or trust: few things, each with a reason and a remedy."""
+"""Settings on a data sheet that cost speed or may lose data, each with a reason and a remedy."""
 
+import re
 from collections.abc import Iterator
 
 from penstock.model.plan.datasheet import DataSheet, FactGroup, Hint
+from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_size
 
+_DEVICE_NUMBER = re.compile(r"\b[0-9]+:[0-9]+\b")
 _DIRTY_BYTES = 8 << 30
 _FULL_SHARE = 0.9
 _FILES_SHARE = 0.95
@@ -26,6 +29,15 @@ def hints_of(sheet: DataSheet) -> list[Hint]:
     ]
 
 
+def storage_hints(sheet: DataSheet) -> list[Hint]:
+    """Returns the hints about the path from a program to the storage."""
+    return [
+        *_file_system(sheet),
+        *(hint for group in sheet.of_kind("device") for hint in _device(group)),
+        *_limits(sheet),
+    ]
+
+
 def _number(group: FactGroup | None, name: str) -> float | None:
     value = group.value(name) if group is not None else None
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
@@ -40,9 +52,9 @@ def _file_system(sheet: DataSheet) -> Iterator[Hint]:
     group, details = sheet.group("file system"), sheet.group("details")
     if "ro" in _text(group, "mount options").split(","):
         yield Hint(
-            what="it is mounted read-only",
+            what="the file system is mounted read-only",
             why="recording is not possible here",
-            remedy="mount it with rw; after errors check the kernel's log first",
+            remedy="remount it with rw; after errors check the kernel's log first",
         )
     for free, total, share, what in (
         ("free", "size", _FULL_SHARE, "full"),
@@ -51,15 +63,15 @@ def _file_system(sheet: DataSheet) -> Iterator[Hint]:
         whole, left = _number(group, total), _number(group, free)
         if whole and left is not None and left / whole < 1 - share:
             yield Hint(
-                what=f"it is nearly {what}: {100 * left / whole:.1f} % are left",
+                what=f"the file system is nearly {what}: {100 * left / whole:.1f} % free",
                 why="nearly full file systems search longer for free space and fragment files",
                 remedy="free some space, or plan with `penstock plan --fill`",
             )
-    wsize = _number(details, "largest write")
+    wsize = _number(details, "maximum write")
     if wsize is not None and wsize < _NFS_WRITE_BYTES:
         yield Hint(
-            what=f"NFS writes at most {human_size(int(wsize))} at once",
-            why="each write is a call to the server; most servers accept up to 1 MiB",
+            what=f"NFS writes at most {human_size(int(wsize))} per call",
+            why="each call costs a round trip to the server; most servers accept 1 MiB",
             remedy="mount with wsize=1048576 and rsize=1048576, if the server allows that",
         )
     if _text(details, "soft") or (details is not None and details.value("soft") is True):
@@ -67,6 +79,14 @@ def _file_system(sheet: DataSheet) -> Iterator[Hint]:
             what="NFS is mounted soft",
             why="if the server does not answer for a while, writes fail and frames are lost",
             remedy="mount with hard",
+        )
+
+    if _text(details, "server software").startswith("dCache") and _text(details, "pNFS") == "not configured":
+        yield Hint(
+            what="dCache is mounted without pNFS",
+            why="all data passes through the door instead of going directly to the pools",
+            remedy="modprobe -a nfs_layout_flexfiles nfs_layout_nfsv41_files, mount with vers=4.1 or later,"
+            " and let this machine reach the pools",
         )
 
 
@@ -79,11 +99,11 @@ def _device(group: FactGroup) -> Iterator[Hint]:
             why="a rebuild or a check takes bandwidth from everything else",
             remedy=f"wait until it ends (/proc/mdstat), or limit it with /sys/block/{name}/md/sync_speed_max",
         )
-    if _number(group, "md missing devices"):
+    if missing := _number(group, "md missing devices"):
         yield Hint(
-            what=f"{name} lacks {_number(group, 'md missing devices'):.0f} of its devices",
+            what=f"{name} is degraded: {counted(int(missing), 'device')} missing",
             why="reads are reconstructed from the other devices, and the next failure may lose data",
-            remedy="replace the devices; measure again when the array is complete",
+            remedy="replace the devices, and measure again when the array is complete",
         )
     cache = _number(group, "md stripe cache, pages per device")
     if cache is not None and cache < _STRIPE_CACHE_PAGES:
@@ -99,7 +119,7 @@ def _device(group: FactGroup) -> Iterator[Hint]:
             why="each write then waits for the medium",
             remedy="hdparm -W 1 turns it on; its contents are lost in a power failure",
         )
-    link, best = _text(group, "link"), _text(group, "link at best")
+    link, best = _text(group, "PCIe link"), _text(group, "maximum PCIe link")
     if link and best and link != best:
         yield Hint(
             what=f"{name} is connected with {link} but supports {best}",
@@ -115,13 +135,13 @@ def _kernel(sheet: DataSheet) -> Iterator[Hint]:
         yield Hint(
             what=f"up to {human_bytes(memory * ratio / 100)} may be dirty in the page cache"
             f" (vm.dirty_ratio {ratio:.0f} %)",
-            why="buffered writes run ahead of the storage, and then stall for long",
+            why="buffered writes run ahead of the storage, and then stall for a long time",
             remedy="sysctl vm.dirty_bytes=2147483648 vm.dirty_background_bytes=536870912",
         )
     if _text(processors, "governor") == "powersave" and "pstate" not in _text(processors, "frequency driver"):
         yield Hint(
             what="the processors' governor is powersave",
-            why="at the lowest frequency compression and reception are slowest",
+            why="compression and reception are slowest at the lowest frequency",
             remedy="cpupower frequency-set --governor performance",
         )
     if _number(kernel, "kernel.numa_balancing") and processors is not None and _nodes(processors) > 1:
@@ -134,7 +154,7 @@ def _kernel(sheet: DataSheet) -> Iterator[Hint]:
         yield Hint(
             what=f"the clock source is {_text(kernel, 'clock source')}",
             why="reading it takes a system call of a microsecond or more, several times per frame",
-            remedy="check in the kernel's log why it does not use tsc",
+            remedy="check the kernel's log for the reason why tsc is not used",
         )
 
 
@@ -146,21 +166,27 @@ def _nodes(processors: FactGroup) -> int:
 
 def _limits(sheet: DataSheet) -> Iterator[Hint]:
     limits, processors = sheet.group("limits"), sheet.group("processors")
-    for name, total in (("memory limit", "memory"), ("processors limit", "threads")):
+    for name, total in (("memory limit", "memory"), ("processor limit", "threads")):
         limit, there = _number(limits, name), _number(processors, total)
         if limit is not None and there and limit < there:
             shown = human_bytes(limit) if total == "memory" else f"{limit:g} of {there:g}"
             yield Hint(
                 what=f"a cgroup limits {total if total == 'memory' else 'the processors'}: {shown}",
-                why="the page cache counts towards memory, and a group without remaining time is suspended",
-                remedy="record and measure outside the group, or raise the limit",
+                why="the page cache counts towards memory, and a cgroup that has used its time is suspended",
+                remedy="record and measure outside the cgroup, or raise the limit",
             )
-    if _text(limits, "I/O limit") not in ("", "none"):
+    if _limits_devices(_text(limits, "I/O limit"), sheet):
         yield Hint(
             what=f"a cgroup limits I/O: {_text(limits, 'I/O limit')[:60]}",
-            why="the limit is measured instead of the storage",
-            remedy="record and measure outside the group, or raise the limit",
+            why="a benchmark measures the limit instead of the storage",
+            remedy="record and measure outside the cgroup, or raise the limit",
         )
+
+
+def _limits_devices(limit: str, sheet: DataSheet) -> bool:
+    """Returns whether a limit (`8:0 1048576`, `8:0 wbps=1048576`) affects a device below the directory."""
+    limited = set(_DEVICE_NUMBER.findall(limit))
+    return any(_text(group, "number") in limited for group in sheet.of_kind("device"))
 
 
 def _network(sheet: DataSheet) -> Iterator[Hint]:
@@ -170,7 +196,7 @@ def _network(sheet: DataSheet) -> Iterator[Hint]:
         if speed is not None and mtu is not None and speed >= _FAST_LINK_MB_S and mtu < _JUMBO_BYTES:
             yield Hint(
                 what=f"{name} has {speed / 1000:g} Gb/s and an MTU of {mtu:.0f}",
-                why="each packet costs about the same processor time, independent of its size",
+                why="each packet costs about the same processor time, whatever its size",
                 remedy=f"ip link set {name} mtu 9000, on all machines and switches of that network",
             )
     placement = sheet.group("placement")
@@ -184,7 +210,7 @@ def _network(sheet: DataSheet) -> Iterator[Hint]:
     interfaces, drives = nodes["interface"].get("at", set()), nodes["drive"].get("at", set())
     if interfaces and drives and not interfaces & drives:
         yield Hint(
-            what=f"interfaces are at NUMA node {_listed(interfaces)}, NVMe drives at {_listed(drives)}",
+            what=f"interfaces are on NUMA node {_listed(interfaces)}, NVMe drives on {_listed(drives)}",
             why="all data crosses the link between sockets",
             remedy=f"move a card to the other socket's slots, or place threads ({_PLACING})",
         )

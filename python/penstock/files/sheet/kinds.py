@@ -1,17 +1,18 @@
-"""What only file systems of one kind have: xfs, ext4, btrfs, ZFS, NFS and the parallel ones."""
+"""Properties of particular file systems: xfs, ext4, btrfs, ZFS, NFS and the parallel ones."""
 
 import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 
-from penstock.files.sheet.file_system import Target, one_line
+from penstock.files.sheet.file_system import MOOSEFS, Target
+from penstock.files.sheet.nfs import nfs_facts
+from penstock.files.sheet.parallel import beegfs_facts, gpfs_facts, lustre_facts, orangefs_facts
 from penstock.files.sheet.system import Facts, System
 from penstock.files.tools import Seen, ask
 from penstock.model.plan.datasheet import FactGroup
 from penstock.model.plan.system_texts import (
     parse_fields,
-    parse_mountstats,
     parse_number,
     parse_properties,
     parse_xfs_info,
@@ -33,26 +34,31 @@ _POOL_PROPERTIES = "health,ashift,fragmentation,capacity,autotrim"
 
 
 def detail_group(system: System, target: Target) -> FactGroup | None:
-    """What only file systems of this kind have."""
+    """Returns the properties that only file systems of this type have; None for other types."""
     makers: dict[str, Callable[[System, Target, Facts], None]] = {
         "xfs": _xfs,
         "ext4": _ext4,
         "btrfs": _btrfs,
         "zfs": _zfs,
-        "nfs": _nfs,
-        "nfs4": _nfs,
-        "lustre": _lustre,
-        "gpfs": _gpfs,
-        "beegfs": _beegfs,
+        "nfs": nfs_facts,
+        "nfs4": nfs_facts,
+        "lustre": lustre_facts,
+        "gpfs": gpfs_facts,
+        "beegfs": beegfs_facts,
+        "fhgfs": beegfs_facts,
+        "pvfs2": orangefs_facts,
         "ceph": _ceph,
         "fuse.ceph-fuse": _ceph,
         "fuse.glusterfs": _gluster,
+        "moosefs": _moosefs,
         "overlay": _overlay,
     }
     kind = target.facts.kind
+    if target.mount is not None and kind.startswith("fuse") and target.mount.source.startswith(MOOSEFS):
+        kind = "moosefs"
     if kind not in makers or target.mount is None:
         return None
-    facts = Facts("details", f"Of {kind}")
+    facts = Facts("details", f"Details of {kind}")
     makers[kind](system, target, facts)
     return facts.group()
 
@@ -117,59 +123,10 @@ def _zfs(_system: System, target: Target, facts: Facts) -> None:
             facts.know(name, value, seen.source)
 
 
-def _nfs(system: System, target: Target, facts: Facts) -> None:
-    assert target.mount is not None
-    seen = system.read("/proc/self/mountstats")
-    found = parse_mountstats(seen.text or "", target.mount.point)
-    if found is None:
-        facts.unknown("mount", seen.source, seen.why or f"it does not list {target.mount.point}")
-        return
-    facts.know("server", found.server, seen.source)
-    facts.know("protocol version", found.version, seen.source)
-    for name, title in (("rsize", "largest read"), ("wsize", "largest write")):
-        value = parse_number(found.options.get(name, ""))
-        if value is None:
-            facts.unknown(title, seen.source, f"{name} is not among the options")
-        else:
-            facts.know(title, value, seen.source, "B")
-    for name in ("proto", "nconnect", "hard", "soft", "sec", "local_lock"):
-        if name in found.options:
-            facts.know(name, found.options[name] or True, seen.source)
-
-
-def _lustre(_system: System, target: Target, facts: Facts) -> None:
-    assert target.mount is not None
-    facts.add("targets", ask("lfs", "df", "-h", target.mount.point), _count_lines("OST"))
-    for name in ("max_rpcs_in_flight", "max_dirty_mb", "max_pages_per_rpc", "checksums"):
-        facts.add(name, ask("lctl", "get_param", "-n", f"osc.*.{name}"), _same_values)
-
-
-def _count_lines(word: str) -> Callable[[str], str | None]:
-    return lambda text: f"{sum(word in line for line in text.splitlines())} {word}" if word in text else None
-
-
-def _same_values(text: str) -> str:
-    """What several clients of targets say, each value once."""
-    return ", ".join(dict.fromkeys(text.split()))
-
-
-def _gpfs(_system: System, target: Target, facts: Facts) -> None:
-    assert target.mount is not None
-    facts.add(
-        "manager, replicas, blocks", ask("mmlsfs", target.mount.source, "-B", "-m", "-r", "-j"), one_line
-    )
-    facts.add("page pool", ask("mmlsconfig", "pagepool"), one_line)
-
-
-def _beegfs(_system: System, target: Target, facts: Facts) -> None:
-    facts.add("pattern", ask("beegfs-ctl", "--getentryinfo", str(target.folder)), one_line)
-    facts.add("storage targets", ask("beegfs-ctl", "--listtargets", "--nodetype=storage"), one_line)
-
-
 def _ceph(_system: System, target: Target, facts: Facts) -> None:
-    """CephFS answers in attributes of the folder."""
+    """Reads the attributes of the directory in which CephFS reports."""
     for title, name in (("layout", "ceph.dir.layout"), ("quota, bytes", "ceph.quota.max_bytes")):
-        source = f"the attribute {name}"
+        source = f"attribute {name}"
         try:
             said = os.getxattr(target.folder, name).decode("utf-8", "replace")
         except OSError as error:
@@ -180,10 +137,24 @@ def _ceph(_system: System, target: Target, facts: Facts) -> None:
 
 def _gluster(_system: System, target: Target, facts: Facts) -> None:
     assert target.mount is not None
-    volume = target.mount.source.rpartition(":")[2].strip("/").split("/")[0]
-    seen = ask("gluster", "volume", "info", volume)
+    host, _, path = target.mount.source.rpartition(":")
+    # A client has no daemon of its own to ask.
+    remote = [f"--remote-host={host}"] if host else []
+    seen = ask("gluster", "--mode=script", *remote, "volume", "info", path.strip("/").split("/")[0])
     for name in ("Type", "Status", "Number of Bricks", "Transport-type"):
         facts.add(name.lower(), seen, _field(name))
+
+
+def _moosefs(_system: System, target: Target, facts: Facts) -> None:
+    assert target.mount is not None
+    facts.know("system", "MooseFS", "/proc/self/mountinfo")
+    facts.know("master", target.mount.source.removeprefix(MOOSEFS), "/proc/self/mountinfo")
+    facts.add("copies (goal)", ask("mfsgetgoal", str(target.folder)), _last_word)
+
+
+def _last_word(text: str) -> str | None:
+    """`mfsgetgoal PATH`: "PATH: 2"."""
+    return text.rpartition(":")[2].strip() or None
 
 
 def _field(name: str) -> Callable[[str], str | None]:
@@ -196,5 +167,5 @@ def _overlay(_system: System, target: Target, facts: Facts) -> None:
         if name in target.mount.options:
             facts.know(name, target.mount.options[name], "/proc/self/mountinfo")
     facts.know(
-        "write destination", target.mount.options.get("upperdir", "nowhere: it is read-only"), "its upperdir"
+        "write destination", target.mount.options.get("upperdir", "none: it is read-only"), "mount options"
     )

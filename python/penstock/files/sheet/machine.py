@@ -1,5 +1,6 @@
 """The machine in front of the storage: kernel, processors, memory, limits, clock."""
 
+import ctypes
 import platform
 from collections.abc import Callable
 from pathlib import PurePosixPath
@@ -13,6 +14,7 @@ from penstock.model.plan.system_texts import (
     parse_chosen,
     parse_cpu_max,
     parse_cpuinfo,
+    parse_limit,
     parse_meminfo,
     parse_number,
 )
@@ -45,7 +47,22 @@ def kernel_group(system: System) -> FactGroup:
     clock = "/sys/devices/system/clocksource/clocksource0"
     facts.add("clock source", system.read(f"{clock}/current_clocksource"))
     facts.add("available clock sources", system.read(f"{clock}/available_clocksource"))
+    facts.add("time synchronized", _synchronized(system), lambda text: text == "yes")
     return facts.group()
+
+
+_TIMEX_BYTES, _TIME_ERROR = 256, 5
+
+
+def _synchronized(system: System) -> Seen:
+    """Whether the kernel's clock follows a time service, as adjtimex(2) reports; of this machine alone."""
+    if system.root != system.root.parent:
+        return Seen(None, "adjtimex", "available for the local machine only")
+    # All zero: nothing is set, and the kernel writes less than that.
+    state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
+    if state < 0:
+        return Seen(None, "adjtimex", "the kernel does not report it")
+    return Seen("no" if state == _TIME_ERROR else "yes", "adjtimex")
 
 
 def _pretty_name(text: str) -> str | None:
@@ -60,7 +77,7 @@ def _pretty_name(text: str) -> str | None:
 
 
 def _io_uring(text: str) -> str | None:
-    return {"0": "allowed", "1": "for privileged users and a group", "2": "off"}.get(text.strip())
+    return {"0": "allowed", "1": "restricted to privileged users and a group", "2": "off"}.get(text.strip())
 
 
 def _mitigations(system: System, facts: Facts) -> None:
@@ -70,13 +87,13 @@ def _mitigations(system: System, facts: Facts) -> None:
         line = system.text("/proc/cmdline")
         facts.know("mitigations", mitigations_word(states, line), f"{folder}, /proc/cmdline")
     else:
-        facts.unknown("mitigations", folder, "this kernel has no such folder")
+        facts.unknown("mitigations", folder, "this kernel reports none")
 
 
 def processor_name(system: System | None = None) -> str:
-    """The model of the processor, for people."""
+    """Returns the model of the processor for display."""
     found = parse_cpuinfo((system or System()).text("/proc/cpuinfo")).model
-    return found or f"a processor of kind {platform.machine()}"
+    return found or f"{platform.machine()} processor"
 
 
 def processor_group(system: System) -> FactGroup:
@@ -87,13 +104,13 @@ def processor_group(system: System) -> FactGroup:
         facts.add(name, seen, _count_of(name))
     _governors(system, facts)
     memory = system.read("/proc/meminfo")
-    for name, field in (("memory", "MemTotal"), ("swap", "SwapTotal"), ("huge page", "Hugepagesize")):
+    for name, field in (("memory", "MemTotal"), ("swap", "SwapTotal"), ("huge page size", "Hugepagesize")):
         facts.add(name, memory, _memory_of(field), "B")
     nodes = [name for name in system.names("/sys/devices/system/node") if name[4:].isdigit()]
     for name in nodes:
-        folder = f"/sys/devices/system/node/{name}"
-        facts.add(f"NUMA {name}: processors", system.read(f"{folder}/cpulist"))
-        facts.add(f"NUMA {name}: memory", system.read(f"{folder}/meminfo"), _memory_of("MemTotal"), "B")
+        folder, node = f"/sys/devices/system/node/{name}", f"NUMA node {name.removeprefix('node')}"
+        facts.add(f"{node}: processors", system.read(f"{folder}/cpulist"))
+        facts.add(f"{node}: memory", system.read(f"{folder}/meminfo"), _memory_of("MemTotal"), "B")
     if not nodes:
         facts.unknown("NUMA nodes", "/sys/devices/system/node", "this kernel reports none")
     return facts.group()
@@ -120,18 +137,21 @@ def _governors(system: System, facts: Facts) -> None:
         facts.know("governor", ", ".join(sorted(found)), source)
         facts.add("frequency driver", system.read(f"{folder}/cpu0/cpufreq/scaling_driver"))
     else:
-        facts.unknown("governor", source, "this kernel does not control frequencies")
+        facts.unknown("governor", source, "frequency scaling is not available")
 
 
 def limits_group(system: System) -> FactGroup:
-    facts = Facts("limits", "Virtual machine, container, limits")
+    facts = Facts("limits", "Virtualization and limits")
     _virtual(system, facts)
     _container(system, facts)
     paths = parse_cgroup(system.text("/proc/self/cgroup"))
     limits = _Limits(system, paths)
     facts.add("memory limit", limits.memory(), _bytes_or_none, "B")
-    facts.add("processors limit", limits.processors(), lambda text: float(text) if text != "none" else text)
+    facts.add("processor limit", limits.processors(), lambda text: float(text) if text != "none" else text)
     facts.add("I/O limit", limits.io(), _one_line)
+    process = system.read("/proc/self/limits")
+    facts.add("open files", process, lambda text: parse_limit(text, "Max open files"))
+    facts.add("locked memory", process, lambda text: parse_limit(text, "Max locked memory"), "B")
     return facts.group()
 
 
@@ -149,19 +169,19 @@ def _virtual(system: System, facts: Facts) -> None:
     if parse_cpuinfo(cpuinfo.text or "").is_virtual:
         facts.know("virtual machine", vendor or "yes", "/proc/cpuinfo, /sys/class/dmi/id")
     elif vendor:
-        facts.know("virtual machine", f"no sign of one ({vendor})", "/proc/cpuinfo, /sys/class/dmi/id")
+        facts.know("virtual machine", f"not detected ({vendor})", "/proc/cpuinfo, /sys/class/dmi/id")
     else:
-        facts.unknown("virtual machine", "/proc/cpuinfo, /sys/class/dmi/id", "neither reports anything")
+        facts.unknown("virtual machine", "/proc/cpuinfo, /sys/class/dmi/id", "neither source reports it")
 
 
 def _container(system: System, facts: Facts) -> None:
     marks = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container")
     sign = next((mark for mark in marks if system.is_there(mark)), None)
-    facts.know("container", f"yes ({sign})" if sign else "no sign of one", ", ".join(marks))
+    facts.know("container", f"yes ({sign})" if sign else "not detected", ", ".join(marks))
 
 
 class _Limits:
-    """The strictest limit on the way from this process's group to the root, in both versions of cgroups."""
+    """Finds the strictest limit between this process's cgroup and the root, in both versions of cgroups."""
 
     def __init__(self, system: System, paths: dict[str, str]) -> None:
         self._system, self._paths = system, paths
@@ -197,18 +217,18 @@ class _Limits:
         ]
         found = [(text, source) for text, source in texts if text]
         if not found:
-            return Seen("none", "io.max, blkio.throttle.* of the process's groups")
+            return Seen("none", "io.max, blkio.throttle.* of the process's cgroups")
         return Seen("; ".join(text for text, _ in found), ", ".join(source for _, source in found))
 
     @staticmethod
     def _strictest(values: "list[tuple[int, str]] | list[tuple[float, str]]", files: str) -> Seen:
         if not values:
-            return Seen("none", f"{files} of the process's groups")
+            return Seen("none", f"{files} of the process's cgroups")
         value, source = min(values)
         return Seen(str(value), source)
 
     def _on_the_way(self, controller: str, folder: str, file: str) -> list[tuple[str, str]]:
-        """The file's texts, with their sources."""
+        """Returns the texts of `file` in this process's cgroup and those above, with their sources."""
         if controller not in self._paths:
             return []
         path = PurePosixPath("/" + self._paths[controller].lstrip("/"))

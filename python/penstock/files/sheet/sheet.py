@@ -1,4 +1,4 @@
-"""The whole data sheet of a folder's storage and this machine."""
+"""The data sheet of a directory's storage and of this machine."""
 
 import platform
 import time
@@ -14,13 +14,13 @@ from penstock.files.sheet.file_system import (
 from penstock.files.sheet.hints import hints_of
 from penstock.files.sheet.kinds import detail_group
 from penstock.files.sheet.machine import kernel_group, limits_group, processor_group
-from penstock.files.sheet.network import interface_groups, placement_group
+from penstock.files.sheet.network import interface_groups, network_group, placement_group
 from penstock.files.sheet.system import Facts, System
 from penstock.model.plan.datasheet import DataSheet, FactGroup
 
 
 def data_sheet(folder: Path) -> DataSheet:
-    """Of `folder`, which is there, and of this machine."""
+    """Returns the data sheet of the storage of `folder`, which exists, and of this machine."""
     return sheet_of(target_of(folder.absolute()), System())
 
 
@@ -30,7 +30,7 @@ def sheet_of(target: Target, system: System) -> DataSheet:
     groups += [details] if details else []
     groups += _devices(system, target)
     groups += [kernel_group(system), processor_group(system), limits_group(system)]
-    groups += [*interface_groups(system), placement_group(system)]
+    groups += [network_group(system), *interface_groups(system), placement_group(system)]
     sheet = DataSheet(
         path=str(target.folder),
         host=platform.node(),
@@ -42,7 +42,7 @@ def sheet_of(target: Target, system: System) -> DataSheet:
 
 
 def drives_below(folder: Path) -> list[BlockDevice]:
-    """Those at the bottom of the stack of block devices of this machine."""
+    """Returns the drives of this machine that `folder` is stored on."""
     system = System()
     numbers, _ = device_numbers(system, target_of(folder.absolute()))
     return [device for device in stack(system, numbers) if not device.below]

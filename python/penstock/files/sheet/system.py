@@ -1,4 +1,4 @@
-"""The files of /proc and /sys, and facts out of them."""
+"""Reads files of /proc and /sys, and gathers facts from them."""
 
 import contextlib
 import itertools
@@ -13,7 +13,7 @@ _PIECE_BYTES, _PIECES_MAX = 1 << 16, 64
 
 
 class System:
-    """Reads below `root`; another one than / is a copy of some other machine's files."""
+    """Reads below `root`; a root other than / is a copy of another machine's files."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         self.root = root
@@ -22,7 +22,7 @@ class System:
         return self.root / name.lstrip("/")
 
     def read(self, name: str) -> Seen:
-        """The first megabytes of a file, or why they cannot be read."""
+        """Returns the first megabytes of a file, or the reason why they cannot be read."""
         try:
             with self.path(name).open("rb", buffering=0) as file:
                 # In pieces: the kernel makes room for as much as is asked for.
@@ -33,11 +33,11 @@ class System:
         return Seen(text, name)
 
     def text(self, name: str) -> str:
-        """As read, "" where there is nothing."""
+        """Returns the file's stripped text; "" if it cannot be read."""
         return (self.read(name).text or "").strip()
 
     def names(self, folder: str) -> list[str]:
-        """What is in a folder, sorted; nothing where it cannot be read."""
+        """Returns the sorted names in a directory; none if it cannot be read."""
         with contextlib.suppress(OSError):
             return sorted(path.name for path in self.path(folder).iterdir())
         return []
@@ -48,7 +48,7 @@ class System:
         return False
 
     def real(self, name: str) -> str:
-        """The path that links lead to, below the root."""
+        """Returns the path after following links, below the root."""
         found = self.path(name).resolve()
         root = self.root.resolve()
         return f"/{found.relative_to(root)}" if found.is_relative_to(root) else name
@@ -58,7 +58,7 @@ Parse = Callable[[str], Value | None]
 
 
 def _line(text: str) -> str:
-    """One line that a terminal shows as it is: models and mount points are anybody's bytes."""
+    """Returns the text as one printable line: models and mount points may contain any bytes."""
     return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
 
 
@@ -70,14 +70,14 @@ class Facts:
         self._facts: list[Fact] = []
 
     def add(self, name: str, seen: Seen, parse: Parse = str.strip, unit: Unit = "") -> None:
-        """What `parse` makes of a source's text; unknown where it makes none of it."""
+        """Adds the value that `parse` returns for the source's text; unknown if it returns None."""
         if seen.text is None:
             self.unknown(name, seen.source, seen.why)
             return
         value = parse(seen.text)
         if value is None or value == "":
             said = _line(seen.text)[:80]
-            self.unknown(name, seen.source, f"it says {said!r}" if said else "it is empty")
+            self.unknown(name, seen.source, f"unexpected value {said!r}" if said else "the source is empty")
             return
         self.know(name, value, seen.source, "" if isinstance(value, str) else unit)
 

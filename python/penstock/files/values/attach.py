@@ -28,12 +28,14 @@ from penstock.files.values.journal import JournalState
 from penstock.files.values.many_objects import add_dataset, add_group
 from penstock.files.values.spool import Channel, Spool
 from penstock.model.errors import PenstockError, UsageError
-from penstock.model.text import how_to_complete, one_short_line
+from penstock.model.text import counted, how_to_complete, one_short_line
 from penstock.model.values import INVALID, SEVERITY
 
 TIMING = "/entry/penstock/timing"
 _DATES = (f"{TIMING}/series_date", "/entry/start_time", "/entry/penstock/series/start_time")
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.]{0,61}[A-Za-z0-9_])?", re.ASCII)
+_STALE_S = 3600.0
+_AGES = (("year", 365.25 * 86400), ("day", 86400.0), ("hour", 3600.0))
 _OWN_NAMES = ("values", "per_frame", "recorded", "frames")
 
 
@@ -58,6 +60,7 @@ class Attached(BaseModel):
     invalid: int = 0  # values with the alarm INVALID
     unfitting: int = 0  # values that are left out: of another kind or shape than the first one
     first_unfitting: str = ""  # which one, and why
+    stale_s: float | None = None  # by how much the first frame's value is older than it, if by over an hour
 
 
 class Attachment(BaseModel):
@@ -342,6 +345,7 @@ def _write_channel(
     reported: Attached,
 ) -> None:
     column, valid = joined(rows, recorded, how)
+    reported.stale_s = _stale_s(rows, recorded, how)
     reported.frames = int(valid.sum())
     reported.outside = int((rows.numbers >= recorded.frames).sum())
     if raw is None or per_frame is None:
@@ -366,6 +370,20 @@ def _write_channel(
     )
     if reported.frames < len(valid):
         add_dataset(per_frame.id, f"{reported.dataset}_valid", valid.astype(np.uint8))
+
+
+def _stale_s(rows: _Rows, recorded: Recorded, how: How) -> float | None:
+    """Returns the age of the first frame's value by time, unless it is below an hour or an age was chosen."""
+    known = np.flatnonzero(recorded.times != UNKNOWN)
+    if how.max_age_s is not None or not len(known) or not len(rows.times):
+        return None
+    first = known[np.argmin(recorded.times[known])]
+    if (rows.numbers == first).any():
+        return None
+    time = recorded.times[first : first + 1]
+    (choice,) = by_time(time, rows.times, "nearest" if how.by == "nearest" else "previous", None)
+    age_s = float(time[0] - rows.times[choice]) * 1e-9
+    return age_s if choice >= 0 and age_s > _STALE_S else None
 
 
 def joined(rows: _Rows, recorded: Recorded, how: How) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
@@ -427,9 +445,20 @@ def summary(attachment: Attachment) -> list[str]:
         lines.append(
             f"{one_short_line(channel.name)}: {came}{outside}; {channel.frames} frames have one{invalid}"
         )
+        if channel.stale_s is not None:
+            lines.append(
+                f"  warning: the value of the first frame is {_age_text(channel.stale_s)} older than the"
+                " frame; --max-age ignores old values"
+            )
         if channel.unfitting:
             lines.append(f"  {unfitting_words(channel)}")
     return lines
+
+
+def _age_text(age_s: float) -> str:
+    """Returns "3 hours", "2 days" or "56 years"; rounded down."""
+    name, length = next(each for each in _AGES if age_s >= each[1])
+    return counted(int(age_s / length), name)
 
 
 def unfitting_words(channel: Attached) -> str:

@@ -8,7 +8,8 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from penstock.model.bench.campaigns import Parameter, View
+from penstock.model.bench.campaigns import FAULTS, Parameter, View
+from penstock.model.bench.fault_schedules import NO_FAULTS, Schedule
 from penstock.model.yaml_file import read_yaml
 
 REFERENCE = "docs/reference/campaign.md"
@@ -66,6 +67,12 @@ class CampaignFile(BaseModel):
     vary: dict[_Name, Annotated[list[Value], Field(min_length=1, max_length=CASES_MAX)]] = Field(
         default={}, description="values of each varied parameter, which form a grid"
     )
+    schedules: dict[_Name, Schedule] = Field(
+        default={},
+        max_length=100,
+        description="faults of servers of a laboratory during a run, see below; the parameter `faults` of a"
+        " case names one, or none",
+    )
     blocks: int = Field(
         5, ge=1, le=BLOCKS_MAX, description="number of blocks; each block runs every case once"
     )
@@ -92,6 +99,20 @@ class CampaignFile(BaseModel):
             both = set(case) & set(self.parameters)
             if both:
                 raise ValueError(f"`{min(both)}` is both in `parameters` and in a case")
+        return self
+
+    @model_validator(mode="after")
+    def _schedules_named(self) -> Self:
+        named = [each[FAULTS] for each in (self.parameters, *self.cases) if FAULTS in each]
+        named += self.vary.get(FAULTS, [])
+        for name in named:
+            if name != NO_FAULTS and name not in self.schedules:
+                known = ", ".join((NO_FAULTS, *self.schedules))
+                raise ValueError(f"`{FAULTS}` is {name!r}, which is not a schedule; use one of {known}")
+        if unused := set(self.schedules) - {str(name) for name in named}:
+            raise ValueError(f"no case has the schedule `{min(unused)}`; name it in `{FAULTS}`")
+        if NO_FAULTS in self.schedules:
+            raise ValueError(f"`{NO_FAULTS}` cannot be the name of a schedule")
         return self
 
     def points(self) -> Iterator[dict[str, Parameter]]:

@@ -4,12 +4,16 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from penstock.model.bench.fault_schedules import NO_FAULTS, Fault
 from penstock.model.bench.runs import Run
 
 Parameter = str | bool | int | float
-SERVERS_MAX = 100_000
+SERVERS_MAX, CLIENTS_MAX = 100_000, 100_000
 # What a view may name beside the parameters of cases.
-OF_TARGETS = ("target", "system", "servers")
+NUMBERS = ("servers", "clients")
+OF_TARGETS = ("target", "system", *NUMBERS)
+FAULTS = "faults"
+"""parameter of cases that names a schedule"""
 
 
 class _Part(BaseModel):
@@ -29,10 +33,24 @@ class Target(_Part):
         le=SERVERS_MAX,
         description="number of servers of the storage, as given by the user; null: not given",
     )
+    clients: int | None = Field(
+        None,
+        ge=1,
+        le=CLIENTS_MAX,
+        description="number of clients of a laboratory, as given by the user; the ranks of a run use them in"
+        " turn; null: not given",
+    )
     system: str = Field(
-        "", description="name shared by targets with different numbers of servers; empty: the target's name"
+        "",
+        description="name shared by targets with different numbers of servers or clients; empty: the"
+        " target's name",
     )
     local: str = Field("", description="name of the target that is the local disk of one server")
+    laboratory: str = Field(
+        "",
+        description="storage system that the campaign brings up for its runs, with its settings; empty: the"
+        " target is there already",
+    )
 
 
 class Case(_Part):
@@ -69,10 +87,10 @@ class Baseline(_Part):
     """
 
     parameters: dict[str, Parameter] = Field(
-        default={}, description="parameters, which may include `target`, `system` and `servers`"
+        default={}, description="parameters, which may include `target`, `system`, `servers` and `clients`"
     )
     times: str = Field(
-        "", description="parameter of the case, or `servers`, whose value multiplies the metric"
+        "", description="parameter of the case, or `servers` or `clients`, whose value multiplies the metric"
     )
     local: bool = Field(
         False,
@@ -115,8 +133,9 @@ class View(_Part):
     with the maximum, minimum and mean over the runs. `listing`: one case per row, with its parameters and
     several metrics.
 
-    `servers` is the number of servers of a target, and `system` the name shared by targets with different
-    numbers of servers. A view by `servers` leaves out targets for which no number is given.
+    `servers` and `clients` are the numbers of servers and clients of a target, and `system` the name shared
+    by targets with different numbers. A view by `servers` or `clients` leaves out targets for which no number
+    is given.
     """
 
     kind: Literal["table", "plot", "extremes", "listing"]
@@ -164,7 +183,7 @@ class View(_Part):
 
     @property
     def named(self) -> list[str]:
-        """The parameters that it needs cases to have, or `target`, `system` or `servers`."""
+        """The parameters that it needs cases to have, or those in OF_TARGETS."""
         names = [*([self.rows] if self.rows else []), *self.columns, *self.leave_out]
         if self.share_of is not None:
             names += [*self.share_of.parameters, *([self.share_of.times] if self.share_of.times else [])]
@@ -192,6 +211,9 @@ class Campaign(_Part):
     scale: float = Field(1.0, gt=0, description="factor of sizes and durations")
     targets: list[Target] = []
     profile: bool = Field(False, description="runs are profiled with perf")
+    schedules: dict[str, list[Fault]] = Field(
+        default={}, description="faults of servers, by the name that the parameter `faults` has"
+    )
     views: list[View] = []
     seed: int = Field(ge=0, description="seed of the order of cases in each block")
     blocks: int = Field(ge=1, description="planned")
@@ -201,8 +223,8 @@ class Campaign(_Part):
 
     @property
     def folders(self) -> list[Target]:
-        """The targets that are on a storage."""
-        return [] if self.workload == "network" else self.targets
+        """The targets that are folders, and there already."""
+        return [] if self.workload == "network" else [each for each in self.targets if not each.laboratory]
 
     def value_of(self, case: Case, name: str) -> Parameter | None:
         """Of what a view names: a parameter of the case, or something of its target."""
@@ -213,7 +235,13 @@ class Campaign(_Part):
         target = self.target_of(case)
         if target is None:
             return None
-        return target.servers if name == "servers" else target.system or target.name
+        if name in NUMBERS:
+            return target.servers if name == "servers" else target.clients
+        return target.system or target.name
+
+    def faults_of(self, case: Case) -> list[Fault]:
+        name = (self.parameters | case.parameters).get(FAULTS, NO_FAULTS)
+        return self.schedules.get(str(name), [])
 
     def target_of(self, case: Case) -> Target | None:
         """None where the campaign names no targets."""

@@ -4,13 +4,31 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Outcome = Literal["better", "worse", "same", "indistinguishable"]
+from penstock.model.bench.runs import Answer as VerdictAnswer
+
+Outcome = Literal["better", "worse", "same", "indistinguishable", "too few runs", "drift"]
 Answer = Literal["nothing worse", "worse", "cannot tell", "invalid"]
 Movement = Literal["steady", "rising", "falling", "jumped", "cannot tell"]
 
 
 class _Part(BaseModel):
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class VerdictFacts(_Part):
+    """A verdict of a set: its answer and what it rests on."""
+
+    detector: str
+    answer: VerdictAnswer
+    confidence: float | None = Field(description="probability that the answer is right; null: no answer")
+    needed_bytes_per_s: float
+    sustained_bytes_per_s: float | None = Field(
+        description="at least this is sustained; null: no rate was sustained"
+    )
+    less_than_bytes_per_s: float | None = Field(description="this is not sustained; null: not found")
+    unpaced_bytes_per_s: float | None
+    lost: int = Field(description="lost frames at the detector's rate")
+    due: int
 
 
 class SetFacts(_Part):
@@ -23,6 +41,7 @@ class SetFacts(_Part):
     failed: int = Field(0, description="failed runs of a campaign")
     first: str = Field(description="start of the first run, ISO 8601, UTC; empty: no run")
     last: str
+    verdicts: list[VerdictFacts] = Field([], description="verdicts that the runs are of")
 
 
 class Difference(_Part):
@@ -56,7 +75,10 @@ class ValueComparison(_Part):
     design: Literal["in blocks", "apart"] = Field(
         description="in blocks: each run is paired with the adjacent run of the other set"
     )
-    outcome: Outcome
+    outcome: Outcome = Field(
+        description="indistinguishable: undecided, and the ranges of both sets overlap; too few runs:"
+        " undecided because runs are few; drift: the runs drift, which may explain the difference"
+    )
     reason: str = Field("", description="reason if the outcome is undecided")
     pairs: int = Field(description="number of pairs of adjacent runs; 0: not paired")
     scale: Literal["ratio", "difference"] = Field(
@@ -95,6 +117,11 @@ class Comparison(_Part):
     )
     notes: list[str]
     reasons: list[str] = Field([], description="reasons if the answer is undecided")
+    verdicts: Literal["better", "worse"] | None = Field(
+        None,
+        description="all verdicts of one set are `yes` and all of the other set `no`; null: they do not"
+        " contradict each other with confidence",
+    )
     values: list[ValueComparison]
 
 

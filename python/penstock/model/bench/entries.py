@@ -8,10 +8,12 @@ from penstock.model.bench.campaigns import Parameter
 from penstock.model.bench.runs import Validity
 from penstock.model.text import one_short_line
 
-Kind = Literal["run", "verdict", "campaign"]
+Kind = Literal["run", "verdict", "rehearsal", "campaign"]
 ListedValidity = Literal["valid", "warned", "invalid", "incomplete"]
 """what a list may be of"""
 State = Literal["there", "changed", "missing"]
+RECORDER = "recorder"
+"""parameter of a rehearsal: its recorder's settings in short"""
 
 
 def _shown(value: object) -> object:
@@ -52,9 +54,11 @@ class Entry(_Part):
     workload: Text = ""
     targets: list[EntryTarget] = []
     parameters: dict[Text, Annotated[Parameter, BeforeValidator(_shown)]] = {}
-    validity: Validity | None = Field(None, description="validity of the worst run; null: no run")
-    answer: Text = Field("", description="answer of a verdict")
-    runs: int = 0
+    validity: Validity | None = Field(
+        None, description="validity of the worst run, or of a rehearsal; null: no run"
+    )
+    answer: Text = Field("", description="answer of a verdict or a rehearsal")
+    runs: int = Field(0, description="number of runs; of a rehearsal of its steps")
     failures: int = 0
     complete: bool = True
     values: dict[Text, EntryValue] = {}

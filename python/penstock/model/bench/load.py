@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.model.bench.network import Gaps, NetworkServerWorkload, NetworkSide, NetworkWorkload, Pattern
+from penstock.model.bench.science import ScienceWorkload
 from penstock.model.plans import GIB, MIB, LogLevel, Plan
 
 Sync = Literal["none", "end", "each"]
@@ -142,6 +143,41 @@ class StoreBackend(Plan):
     queue_depth: int = Field(8, ge=2, le=1024, description="queue depth: concurrent transfers per thread")
 
 
+class RemoteBackend(Plan):
+    """Files on a server, by its protocol."""
+
+    kind: Literal["remote"] = "remote"
+    url: str = Field(description="directory on a server, which is created; nothing else is changed")
+    sync: Sync = Field(
+        "end",
+        description="when data is synced to storage: never, when a file is complete, or after each write;"
+        " calls of nfs and root, while the other protocols answer when they have a file",
+    )
+
+
+class TreesToRemove(Plan):
+    """Trees of a metadata workload that did not come to its end."""
+
+    count: int = Field(ge=0, le=10**9, description="number of trees")
+    depth: int = Field(0, ge=0, le=20, description="depth of a tree below its top")
+    branch: int = Field(
+        1, ge=1, le=10_000, description="number of subdirectories in each directory of a tree"
+    )
+    threads: int = Field(1, ge=1, le=65536, description="number of threads that created items")
+    items: int = Field(ge=1, le=10**9, description="number of items of a thread in each directory")
+    folders: bool = Field(True, description="the server has directories, and not only names of objects")
+
+
+class RemoveWorkload(Plan):
+    """Removes what runs created on a server."""
+
+    kind: Literal["remove"] = "remove"
+    files: int = Field(ge=0, le=10**9, description="number of files; some may be gone")
+    suffix: str = Field("bin", description="suffix of their names")
+    trees: TreesToRemove | None = None
+    folder: bool = Field(True, description="remove the directory too")
+
+
 THREAD_BYTES_MAX = 2**50
 
 
@@ -171,6 +207,13 @@ class FramesPattern(Plan):
         description="deadline in seconds: a frame that is written later than this after its due time is late",
     )
     layout: Layout = "file_a_frame"
+    ring_frames: int = Field(
+        0,
+        ge=0,
+        le=10**9,
+        description="number of frames that stay on the storage: older files are removed during the run;"
+        " 0: all stay",
+    )
     rename: bool = Field(False, description="name files NAME.partial until they are complete")
 
 
@@ -178,6 +221,12 @@ class FramesWorkload(FramesPattern):
     """Frames that become due at a rate, whatever became of those before them."""
 
     kind: Literal["frames"] = "frames"
+    seconds_max: float = Field(
+        0.0,
+        ge=0,
+        le=30 * 86400,
+        description="maximum duration in seconds of an unpaced run, which then has fewer frames; 0: no limit",
+    )
     record: bool = Field(True, description="write the times of each frame into the document")
     image: FrameImage | None = Field(None, description="image format of frames; null: raw bytes")
 
@@ -268,13 +317,20 @@ class MetadataWorkload(Plan):
 
 
 class LoadPlan(Plan):
-    """The job of penstock-load."""
+    """The job of penstock-load; with a workload of a science, that of its own processes."""
 
     backend: Annotated[
-        NullBackend | PosixBackend | MpiioBackend | Hdf5Backend | StoreBackend, Field(discriminator="kind")
+        NullBackend | PosixBackend | MpiioBackend | Hdf5Backend | StoreBackend | RemoteBackend,
+        Field(discriminator="kind"),
     ]
     workload: Annotated[
-        FramesWorkload | StreamWorkload | MetadataWorkload | NetworkWorkload | NetworkServerWorkload,
+        FramesWorkload
+        | StreamWorkload
+        | MetadataWorkload
+        | NetworkWorkload
+        | NetworkServerWorkload
+        | RemoveWorkload
+        | ScienceWorkload,
         Field(discriminator="kind"),
     ]
     content: ContentKind = Field("random", description="random bytes cannot be compressed or deduplicated")
@@ -295,6 +351,12 @@ class LoadPlan(Plan):
     interval_s: float = Field(1.0, ge=0.001, le=3600, description="interval of the time series in seconds")
     drain_timeout_s: float = Field(
         60.0, ge=0, le=86400, description="time in seconds to wait for active operations at the end"
+    )
+    folders: list[Annotated[str, Field(min_length=1)]] = Field(
+        [],
+        max_length=256,
+        description="one directory through several mounts, one for each client: rank r uses number r modulo"
+        " their count, and number 0 is backend.folder; empty: all ranks use backend.folder",
     )
     log_level: LogLevel = "warning"
 
@@ -363,14 +425,24 @@ class WriterShare(_Part):
     waited_ns: int = Field(
         description="for a processor while it could run; -1 where the kernel does not report it"
     )
+    ran_in_writes_ns: int = Field(0, description="on a processor while frames were written")
+    waited_in_writes_ns: int = Field(
+        -1, description="for a processor while frames were written; -1: not reported by the kernel"
+    )
 
 
 class Generator(_Part):
+    start_ns: int = Field(
+        0, description="monotonic clock of the machine of rank 0 when the first frame was due"
+    )
     pacer_goes_first: bool = Field(
         description="the pacing thread has real-time priority: up to 2 kHz, if permitted"
     )
     pacer_waited_ns: int
     gaps: Gaps | None = Field(None, description="null: of an older version that did not measure it")
+    stood_still_ns: list[tuple[int, int]] = Field(
+        [], description="begin and end of each pause of at least 50 ms, since the first frame was due"
+    )
     writers: list[WriterShare]
 
 
@@ -396,6 +468,11 @@ class Records(_Part):
     offered_ns: Sequence[int]
     start_ns: Sequence[int]
     done_ns: Sequence[int]
+    waited_ns: Sequence[int] | None = Field(
+        None,
+        description="for a processor while the frame was written; -1: not reported by the kernel, or not"
+        " written",
+    )
 
 
 class StreamThread(_Part):
@@ -505,6 +582,7 @@ class StorageSaid(_Part):
     mpi_io: str | None = Field(None, description="component of Open MPI that was requested")
     hdf5: str | None = Field(None, description="version of the library that wrote")
     queue_depth: int = Field(1, description="queue depth: concurrent transfers per thread")
+    client: str | None = Field(None, description="library and version that spoke the server's protocol")
 
 
 class RankSaid(_Part):
@@ -517,6 +595,9 @@ class RankSaid(_Part):
     )
     clock_error_ns: int = Field(description="uncertainty of clock_offset_ns")
     late_ns: int = Field(description="delay of the start relative to the common start; 0: on time")
+    folder: str = Field(
+        "", description="directory that the rank used, through its own client; empty: that of all ranks"
+    )
 
 
 class JobSaid(_Part):
@@ -525,6 +606,11 @@ class JobSaid(_Part):
     library: str = Field(description="name of the MPI library")
     ranks: int = Field(description="number of ranks of the job")
     parts: list[RankSaid] = Field(description="ranks whose metrics are included")
+
+    @property
+    def folders(self) -> dict[int, str]:
+        """By rank, where ranks used clients with separate mounts."""
+        return {part.rank: part.folder for part in self.parts if part.folder}
 
 
 class LoadDocument(_Part):

@@ -5,6 +5,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.model.bench.load import LoadDocument, Operation
+from penstock.model.bench.percentiles import Percentiles
+from penstock.model.bench.science import ScienceFigures, ScienceName
 
 Validity = Literal["valid", "warned", "invalid"]
 CheckOutcome = Literal["ok", "warning", "failed"]
@@ -61,14 +63,24 @@ class Conditions(_Part):
     command: str
 
 
+class StorageWaits(_Part):
+    """How long what the storage needs on the starting machine waited for a processor, sampled."""
+
+    kernel_threads: bool = Field(description="kernel threads were visible")
+    daemon_threads: int | None = Field(
+        description="visible threads of FUSE processes; null: the target is not a FUSE file system"
+    )
+    at_ns: list[int] = Field(description="time of each sample, by the monotonic clock")
+    waited_ns: list[int] = Field(
+        description="time waited until then, of all these threads together and including steal"
+    )
+
+
 class Meanwhile(_Part):
     """What went on during a run on the machine where it was begun, whoever caused it."""
 
-    processor_pressure_s: float | None = Field(
-        description="in which something waited for a processor, as the kernel averages it over those that"
-        " had something to do; null: not reported"
-    )
-    memory_pressure_s: float | None = Field(None, description="the same for memory")
+    processor_pressure_s: float | None = Field(None, description="of an older version")
+    memory_pressure_s: float | None = Field(None, description="of an older version")
     device: str = Field(description="block device below the target; empty: none known")
     plain: bool = Field(
         False,
@@ -76,7 +88,10 @@ class Meanwhile(_Part):
     )
     device_read_bytes: int
     device_written_bytes: int
+    below: str = Field("", description="block device that has the file of a loop device; empty: none")
+    below_moved_bytes: int = Field(0, description="read from and written to the device below")
     other_runs: list[str] = Field(description="directories of other runs that used the target")
+    storage_waits: StorageWaits | None = Field(None, description="null: not measured")
 
 
 class Clock(_Part):
@@ -93,16 +108,6 @@ class Clock(_Part):
     adjusted_share: float = Field(
         description="share by which the clock was accelerated relative to the machine's oscillator"
     )
-
-
-class Percentiles(_Part):
-    """Milliseconds; each is the upper end of its bucket, at most 0.4 % above the value."""
-
-    p50: float
-    p90: float
-    p99: float
-    p999: float
-    max: float
 
 
 class FrameFigures(_Part):
@@ -251,9 +256,38 @@ class NetworkFigures(_Part):
     transfers: list[TransferFigures]
 
 
+class FaultFigures(_Part):
+    """A fault of a server during a run. Times of the run count from when its first frame was due.
+
+    In other workloads than frames they count from the first progress, and all after `healed_s` are null.
+    """
+
+    server: int
+    fault: Literal["fail", "stall", "slow"]
+    began_s: float
+    ended_s: float | None = Field(description="when it was healed, at the latest when the run was over")
+    healed_s: float | None = Field(
+        description="from then until the system reported that it has all copies; null: not known"
+    )
+    before_hz: float | None = Field(None, description="frames written per second before the fault")
+    lowest_hz: float | None = Field(None, description="fewest frames written in a second after the fault")
+    dip_s: float | None = Field(None, description="longest time without a written frame after the fault")
+    returned_s: float | None = Field(None, description="from the fault until the end of that time")
+    caught_up_s: float | None = Field(
+        None, description="from the fault until frames were written as soon as before; null: not in the run"
+    )
+
+
+class StoredFrames(_Part):
+    """Frames that were read back after a run with faults, and compared."""
+
+    written: int = Field(description="frames that the storage had accepted")
+    wrong: int = Field(description="of these, frames that are missing or have other bytes")
+
+
 class Run(_Part):
     format: Literal["penstock-run 1"] = "penstock-run 1"
-    workload: Literal["frames", "stream", "metadata", "network"]
+    workload: Literal["frames", "stream", "metadata", "network"] | ScienceName
     target: str
     conditions: Conditions
     validity: Validity
@@ -262,21 +296,40 @@ class Run(_Part):
     streams: list[StreamFigures] = []
     metadata: list[OperationFigures] = []
     network: NetworkFigures | None = None
+    science: ScienceFigures | None = None
     cost: ProcessorCost | None = None
     meanwhile: Meanwhile | None = Field(None, description="null: not measured, or nothing is stored")
     clock: Clock | None = Field(None, description="null: of an older version that did not measure it")
     profile: Profile | None = Field(None, description="profile, if requested and possible")
+    faults: list[FaultFigures] = Field([], description="faults of servers that a campaign scheduled")
+    stored: StoredFrames | None = Field(
+        None,
+        description="null: without faults, or not checked (only raw frames of random bytes or zeros are)",
+    )
     ceiling_hz: float | None = Field(
         None, description="frame rate in Hz that the generator reaches without storage"
     )
     document: LoadDocument
 
 
-Answer = Literal["yes", "no", "cannot tell", "invalid"]
+Answer = Literal["yes", "likely yes", "cannot tell", "likely no", "no", "invalid"]
 StepKind = Literal["rate", "probe", "full speed", "search", "soak"]
-StepOutcome = Literal["held", "not held", "invalid", "measured"]
+StepOutcome = Literal["held", "not held", "disturbed", "invalid", "measured"]
 SearchEnd = Literal["narrow", "chance", "top", "bottom", "steps", "time", "invalid", "cut short"]
-TopReason = Literal["asked", "space"]
+
+
+class Alone(_Part):
+    """Whether the storage alone would have sustained the rate of a run that did not."""
+
+    hindered_share: float | None = Field(
+        description="share of the time of all writes that was not the storage's own; null: unknown"
+    )
+    shortcomings: list[str] = Field(
+        description="reasons for which the storage alone would not have sustained the rate either; empty: it"
+        " would have, or that is unknown"
+    )
+    certain: bool = Field(description="also with writes that take 0.9 of the measured time")
+    unknown: str = Field("", description="reason for which nothing can be said; empty: it can")
 
 
 class Step(_Part):
@@ -284,7 +337,11 @@ class Step(_Part):
 
     kind: StepKind
     rate_hz: float = Field(ge=0, description="0: unpaced")
-    outcome: StepOutcome = Field(description="measured: outcome of the unpaced run, which has no rate")
+    outcome: StepOutcome = Field(
+        description="measured: outcome of the unpaced run, which has no rate; disturbed: not sustained, but"
+        " the storage alone would have sustained it, or that is unknown"
+    )
+    alone: Alone | None = Field(None, description="null: the rate was sustained")
     shortcomings: list[str] = Field(
         description="reasons why the rate was not sustained, or the run is invalid"
     )
@@ -310,7 +367,7 @@ class Search(_Part):
     )
     full_speed_hz: float | None = Field(description="frame rate in Hz of the unpaced run")
     top_hz: float = Field(description="highest rate that the search would try")
-    top_reason: TopReason
+    top_reason: str = Field("asked", description="of older versions: the free space may have limited it")
     ended: SearchEnd = Field(
         description="narrow: the bracket is narrow; chance: it cannot become narrower because rates in it"
         " are sustained by chance; top, bottom: the limit of the search was reached"
@@ -324,18 +381,40 @@ class Verdict(_Part):
     detector: str
     beside: str = Field("", description="background load of each step; empty: none")
     answer: Answer
-    reasons: list[str]
-    advice: list[str]
+    confidence: float | None = Field(
+        None, description="probability that the answer is right; null: no answer, or of an older version"
+    )
+    reasons: list[str] = Field(description="the first one decides")
+    advice: list[str] = Field(description="about the storage, then about the measurement")
+    next_command: str = Field("", description="command that would make the answer certain; empty: it is")
+    notes: list[str] = Field([], description="checks that did not pass; they do not change the answer")
     problem: str | None = Field(description="reason for which it ended early; null: complete")
     needed_hz: float = Field(gt=0)
     needed_bytes_per_s: float
+    typical_ratio: float | None = Field(
+        None,
+        description="typical compression ratio of a detector that sends compressed frames, if uncompressed"
+        " frames were measured; null: otherwise",
+    )
     late_limit_s: float = Field(description="a rate is not sustained if the latency of a frame exceeds this")
     measured_bytes_per_s: float | None = Field(
         description="at the highest sustained rate; without a search, unpaced"
     )
-    margin: float | None = Field(description="headroom: measured / required - 1")
+    less_than_bytes_per_s: float | None = Field(
+        None, description="at the lowest rate that was not sustained; null: none was found"
+    )
+    unpaced_bytes_per_s: float | None = Field(None, description="of the unpaced run")
+    at_most_bytes_per_s: float | None = Field(
+        None,
+        description="upper bound of what the storage would sustain without other programs, with 95 %"
+        " confidence; null: unknown, or more than 3 times the unpaced throughput",
+    )
+    margin: float | None = Field(description="measured / required")
     detectors: int | None = Field(
         description="equivalent detectors: number of detectors that the measured bandwidth supports"
+    )
+    written_bytes: int = Field(
+        0, description="by all steps, preliminary runs included; 0: nothing, or of an older version"
     )
     lost: int = Field(description="lost frames in all valid and warned runs at the detector's rate")
     due: int

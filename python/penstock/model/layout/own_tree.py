@@ -28,6 +28,8 @@ class Item:
 # In the order in which they are drawn.
 ITEMS: dict[str, Item] = {
     "title": Item("/entry/title", "text; the series' unique id if not sent"),
+    "experiment_identifier": Item("/entry/experiment_identifier", "text; only if it is set"),
+    "user_name": Item("/entry/user/name", "text; only if it is set"),
     "arm_date": Item("/entry/start_time", "when the detector was armed, ISO 8601"),
     "end_time_estimated": Item("/entry/end_time_estimated", "by frames and frame time; else the start"),
     "end_time": Item("/entry/end_time", "when the last frame came; not there before the file is complete"),
@@ -81,6 +83,7 @@ ITEMS: dict[str, Item] = {
 # A layout can take them over as `nxmx: PATH`, with attributes and all below that it names nowhere else.
 GROUPS: dict[str, str] = {
     "/entry": "the whole tree",
+    "/entry/user": "NXuser",
     "/entry/source": "NXsource",
     "/entry/instrument": "NXinstrument, with beam and detector",
     "/entry/instrument/beam": "NXbeam",
@@ -110,7 +113,8 @@ UNNAMED = {
     f"{_DETECTOR}/transformations/translation": "from the sample to the detector",
     f"{_DETECTOR}/transformations/AXIS": "angles of each axis that carries the detector",
     "/entry/sample/transformations/AXIS": "angles of each axis that carries the sample",
-    "/entry/data/AXIS": "values along each axis of a scan",
+    "/entry/data/title": "as /entry/title",
+    "/entry/data/AXIS": "values along each axis of a scan; else along the frames: angle or time",
 }
 
 # What areaDetector has of each frame without an attribute for it.

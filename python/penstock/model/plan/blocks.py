@@ -55,6 +55,10 @@ def _redundancy(value: Any) -> Any:
     return Redundancy.parse(value) if isinstance(value, str) else value
 
 
+Basis = Literal["measured", "nominal", "made up"]
+"""Of a number: from a measurement; from a data sheet or a design; or an example."""
+
+
 class Stage(Plan):
     """A stage that every byte passes: a number of equal parts in parallel."""
 
@@ -73,6 +77,8 @@ class Stage(Plan):
     duplex: Literal["half", "full"] = Field(
         "half", description="full: reading and writing do not share the bandwidth, as in a network"
     )
+    basis: Basis | None = Field(None, description="of its numbers")
+    meaning: str = Field("", description="what its numbers are, and where they are from")
 
 
 class Drives(Plan):
@@ -84,7 +90,15 @@ class Drives(Plan):
     read_bandwidth: WrittenBandwidth | None = Field(
         None, description="of one; as `bandwidth` where it is left out"
     )
-    capacity: WrittenSize = Field(gt=0, lt=2**60, description="of one")
+    capacity: WrittenSize = Field(gt=0, lt=2**60, description="of one; with `medium`, of a medium")
+    medium: str = Field(
+        "",
+        max_length=40,
+        description="removable medium, such as cartridge: as many as the capacity takes, whatever the number"
+        " of drives",
+    )
+    basis: Basis | None = Field(None, description="of its numbers")
+    meaning: str = Field("", description="what its numbers are, and where they are from")
 
     @model_validator(mode="after")
     def _some_work(self) -> Self:
@@ -99,9 +113,13 @@ class Block(Plan):
     name: str = Field(pattern=r"^\S(.{0,198}\S)?$")
     description: str = ""
     source: str = Field("", description="where the numbers are from")
+    url: str = Field("", description="address of the source")
     drives: Drives
     redundancy: Annotated[Redundancy, BeforeValidator(_redundancy)] = Field(
         Redundancy(), description="of the drives: 8+2, 1+1 for two copies, or none"
+    )
+    redundancy_across: Literal["drives", "blocks"] = Field(
+        "drives", description="blocks: data and parity are on different blocks, such as the nodes of Ceph"
     )
     stages: list[Stage] = Field(default_factory=list, max_length=32, description="in front of the drives")
     price: float | None = Field(None, ge=0, le=1e12, allow_inf_nan=False, description="of one block")
@@ -129,6 +147,10 @@ class Need(_Part):
     capacity_bytes: float = Field(ge=0)
 
 
+Decides = Literal["throughput", "capacity", "redundancy", "both", "nothing"]
+"""on the number of blocks"""
+
+
 class MeasuredBandwidth(_Part):
     """What was measured of a block, in the place of what is computed."""
 
@@ -137,7 +159,7 @@ class MeasuredBandwidth(_Part):
     at_least: bool = Field(False, description="nothing that was tried was too much: it writes that, or more")
     source: str
     validity: Literal["valid", "warned"]
-    answer: Literal["yes", "no", "cannot tell"] | None = Field(
+    answer: Literal["yes", "likely yes", "cannot tell", "likely no", "no"] | None = Field(
         None, description="of a verdict; of several, cannot tell if one of them is; null: not a verdict"
     )
     frame_bytes: list[int] = Field(
@@ -153,6 +175,8 @@ class StageFigures(_Part):
     write_bytes_per_s: float
     read_bytes_per_s: float
     duplex: Literal["half", "full"]
+    basis: Basis | None = Field(description="of its numbers; null: not stated")
+    meaning: str = Field(description="what its numbers are, and where they are from")
     blocks: float = Field(description="that the need would take if there were no other stage")
 
 
@@ -161,6 +185,7 @@ class BlockFigures(_Part):
 
     name: str
     source: str
+    url: str
     redundancy: str
     write_bytes_per_s: float = Field(description="of data")
     read_bytes_per_s: float
@@ -171,14 +196,17 @@ class BlockFigures(_Part):
     raw_capacity_bytes: int = Field(description="of all drives, spares among them")
     drives: int = Field(description="number of drives, spares among them")
     spares: int = Field(description="number of drives that hold no data until one fails")
-    drive_bytes: int = Field(description="capacity of a drive")
-    capacity_bytes: float = Field(description="of data")
+    drive_bytes: int = Field(description="capacity of a drive, or of a medium")
+    capacity_bytes: float = Field(description="of data; with `medium`, on one medium")
+    medium: str = Field("", description="removable medium that holds the data; empty: the drives do")
+    media: int = Field(0, description="number of media that the capacity takes, for all blocks")
+    parts_on_blocks: int = Field(0, description="parts of the redundancy that are on different blocks")
     stages: list[StageFigures]
     measured: MeasuredBandwidth | None = Field(description="in the place of the stages' bandwidth")
     for_throughput: float
-    for_capacity: float
+    for_capacity: float = Field(description="with `medium`, the number of media")
     blocks: int
-    decides: Literal["throughput", "capacity", "both", "nothing"]
+    decides: Decides
     throughput_bottleneck: str = Field(description="the stage that decides how many the throughput takes")
     price: float | None = Field(description="of all blocks")
     currency: str
@@ -195,14 +223,18 @@ def figures_of(
     deciding = [_measured_stage(measured, need)] if measured is not None else stages
     tightest = max(deciding, key=lambda stage: stage.blocks)
     drives = block.drives
-    capacity = (drives.count - drives.spares) * drives.capacity / used.factor
+    holding = 1 if drives.medium else drives.count - drives.spares
+    capacity = holding * drives.capacity / used.factor
     throughput, capacity_blocks = tightest.blocks, need.capacity_bytes / capacity
-    count = max(whole(throughput), whole(capacity_blocks))
+    parts = used.data + used.parity if used.parity and block.redundancy_across == "blocks" else 0
+    enough = _count(throughput, capacity_blocks, has_media=bool(drives.medium))
+    count = _with_redundancy(enough, parts)
     carried = write.write_bytes_per_s if measured is None else measured.write_bytes_per_s
     all_drives = drives.count * drives.bandwidth
     return BlockFigures(
         name=block.name,
         source=block.source,
+        url=block.url,
         redundancy=str(used),
         write_bytes_per_s=carried,
         read_bytes_per_s=read.read_bytes_per_s if measured is None else deciding[0].read_bytes_per_s,
@@ -215,16 +247,38 @@ def figures_of(
         spares=drives.spares,
         drive_bytes=drives.capacity,
         capacity_bytes=capacity,
+        medium=drives.medium,
+        media=whole(capacity_blocks) if drives.medium else 0,
+        parts_on_blocks=parts,
         stages=stages,
         measured=measured,
         for_throughput=throughput,
         for_capacity=capacity_blocks,
         blocks=count,
-        decides=_decides(throughput, capacity_blocks),
+        decides="redundancy"
+        if count > enough
+        else _decides(throughput, capacity_blocks, has_media=bool(drives.medium)),
         throughput_bottleneck=tightest.name,
         price=None if block.price is None else block.price * count,
         currency=block.currency,
     )
+
+
+def _count(throughput: float, for_capacity: float, *, has_media: bool) -> int:
+    """Returns the number of blocks. Media are bought in addition, and need one block at least."""
+    return max(whole(throughput), min(1, whole(for_capacity)) if has_media else whole(for_capacity))
+
+
+def _with_redundancy(count: int, parts: int) -> int:
+    """Returns `count`, or more if its redundancy has more parts on different blocks."""
+    return max(count, parts) if count else 0
+
+
+def blocks_and_media(block: BlockFigures, capacity_bytes: float, grown: float = 1.0) -> tuple[int, int]:
+    """Returns how many of both a capacity takes, at `grown` times the throughput of `block`."""
+    number = capacity_bytes / block.capacity_bytes
+    count = _count(block.for_throughput * grown, number, has_media=bool(block.medium))
+    return _with_redundancy(count, block.parts_on_blocks), whole(number) if block.medium else 0
 
 
 def whole(number: float) -> int:
@@ -232,9 +286,10 @@ def whole(number: float) -> int:
     return math.ceil(number * (1 - _ROUNDING))
 
 
-def _decides(
-    throughput: float, capacity_blocks: float
-) -> Literal["throughput", "capacity", "both", "nothing"]:
+def _decides(throughput: float, capacity_blocks: float, *, has_media: bool) -> Decides:
+    """Returns what decides on the number of blocks; on that of media the capacity always does."""
+    if has_media and throughput:
+        return "throughput"
     if whole(throughput) == whole(capacity_blocks):
         return "both" if throughput or capacity_blocks else "nothing"
     return "throughput" if throughput > capacity_blocks else "capacity"
@@ -249,6 +304,8 @@ def _all_stages(block: Block) -> Sequence[Stage]:
         bandwidth=drives.bandwidth,
         read_bandwidth=drives.read_bandwidth,
         carries="stored",
+        basis=drives.basis,
+        meaning=drives.meaning,
     )
     return [working, *block.stages]
 
@@ -257,26 +314,27 @@ def _stage(stage: Stage, redundancy: Redundancy, need: Need) -> StageFigures:
     each = stage.count * stage.efficiency
     write = each * stage.bandwidth / (redundancy.factor if stage.carries == "stored" else 1.0)
     read = each * (stage.bandwidth if stage.read_bandwidth is None else stage.read_bandwidth)
-    return _figures(stage.name, stage.count, write, read, stage.duplex, need)
+    return _figures(stage, write, read, need)
 
 
 def _measured_stage(measured: MeasuredBandwidth, need: Need) -> StageFigures:
     write = measured.write_bytes_per_s
     read = write if measured.read_bytes_per_s is None else measured.read_bytes_per_s
-    return _figures(MEASURED, 1, write, read, "half", need)
+    stage = Stage.model_construct(name=MEASURED, bandwidth=write, basis="measured", meaning=measured.source)
+    return _figures(stage, write, read, need)
 
 
-def _figures(
-    name: str, count: int, write: float, read: float, duplex: Literal["half", "full"], need: Need
-) -> StageFigures:
+def _figures(stage: Stage, write: float, read: float, need: Need) -> StageFigures:
     shares = (need.write_bytes_per_s / write, need.read_bytes_per_s / read)
     return StageFigures(
-        name=name,
-        count=count,
+        name=stage.name,
+        count=stage.count,
         write_bytes_per_s=write,
         read_bytes_per_s=read,
-        duplex=duplex,
-        blocks=max(shares) if duplex == "full" else sum(shares),
+        duplex=stage.duplex,
+        basis=stage.basis,
+        meaning=stage.meaning,
+        blocks=max(shares) if stage.duplex == "full" else sum(shares),
     )
 
 

@@ -32,6 +32,11 @@ class FactGroup(_Part):
     def value(self, name: str) -> Value | None:
         return next((fact.value for fact in self.facts if fact.name == name), None)
 
+    def number(self, name: str) -> float | None:
+        """The value if it is a number; None if it is unknown, a text, or yes or no."""
+        value = self.value(name)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
 
 class Hint(_Part):
     """Something that costs speed or trust, and what to do about it."""

@@ -5,7 +5,9 @@ A parser gives None, or leaves a value out, where it does not understand; it nev
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from penstock.model.plan import storage_texts
 
 PROCESSORS_MAX = 1 << 16
 _CPU_RANGE = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
@@ -71,6 +73,28 @@ def parse_meminfo(text: str) -> dict[str, int]:
     return found
 
 
+def parse_limit(text: str, name: str) -> int | str | None:
+    """The soft limit of a line of /proc/self/limits, such as "Max open files"; or "unlimited"."""
+    match = re.search(rf"^{re.escape(name)}\s+(unlimited|[0-9]{{1,19}})\s", text, re.MULTILINE)
+    if match is None:
+        return None
+    return match[1] if match[1] == "unlimited" else int(match[1])
+
+
+@dataclass(frozen=True)
+class Rings:
+    """Entries of a network card's receive ring, now and at most."""
+
+    now: int
+    most: int
+
+
+def parse_rings(text: str) -> Rings | None:
+    """`ethtool -g NAME`: first the maximum of each ring, then what is set."""
+    sizes = [int(size) for size in re.findall(r"^RX:\s+([0-9]{1,9})\s*$", text, re.MULTILINE)]
+    return Rings(sizes[1], sizes[0]) if len(sizes) == 2 else None
+
+
 @dataclass(frozen=True)
 class Processors:
     """Of /proc/cpuinfo; 0 and "" where it does not say."""
@@ -129,6 +153,10 @@ class NfsMount:
     server: str
     version: str
     options: dict[str, str]
+    implementation: tuple[str, str] | None = None
+    """name and domain of the server's software, from NFS 4.1 on"""
+    layout: str = ""
+    """of pNFS; empty: before NFS 4.1"""
 
 
 def parse_mountstats(text: str, point: str) -> NfsMount | None:
@@ -143,7 +171,11 @@ def parse_mountstats(text: str, point: str) -> NfsMount | None:
                 found = NfsMount(_plain(head[1]).rpartition(":")[0], head[3], {})
         elif inside and found is not None and line.strip().startswith("opts:"):
             options = dict(part.partition("=")[::2] for part in line.split(":", 1)[1].strip().split(","))
-            found = NfsMount(found.server, options.get("vers") or found.version, options)
+            found = replace(found, version=options.get("vers") or found.version, options=options)
+        elif inside and found is not None and line.strip().startswith("impl_id:"):
+            found = replace(found, implementation=storage_texts.parse_nfs_implementation(line))
+        elif inside and found is not None and line.strip().startswith("nfsv4:"):
+            found = replace(found, layout=storage_texts.parse_nfs_layout(line) or "")
     return found
 
 
