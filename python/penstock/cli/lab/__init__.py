@@ -1,0 +1,1 @@
+"""`penstock lab`: storage systems on this machine."""

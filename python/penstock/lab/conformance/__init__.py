@@ -1,0 +1,1 @@
+"""What a file system promises, as measured: one check for each promise, compared with what must be there."""

@@ -1,0 +1,165 @@
+"""Runs the checks on a laboratory, each in a process of its own, because a file system may hang."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.lab.conformance import faults, files
+from penstock.lab.conformance.check import (
+    BrokenError,
+    Check,
+    Finding,
+    NotApplicableError,
+    Place,
+    RefusedError,
+)
+from penstock.lab.conformance.model import random_operations
+from penstock.lab.control import ask, state_of
+from penstock.lab.ground import GROUND
+from penstock.lab.place import place_of
+from penstock.lab.request import LabState
+from penstock.lab.storage import mount_of
+from penstock.model.errors import PenstockError, UsageError
+
+_ENDS_WITHIN_S = 400.0
+_HEALS_WITHIN_S = 120.0
+
+# Those that kill a client are the last: it does not come back.
+CHECKS: dict[str, Check] = {
+    "closed files are seen by other clients": files.seen_after_close,
+    "synced data are seen by other clients": files.seen_after_sync,
+    "exclusive creation": files.exclusive_creation,
+    "rename over an existing file": files.rename_over_existing,
+    "several writers of one file": files.disjoint_writers,
+    "several clients append to one file": files.appending_writers,
+    "random operations of two clients": random_operations,
+    "holes": files.sparse_files,
+    "truncation": files.truncation,
+    "open files without a name": files.unlinked_but_open,
+    "names": files.names,
+    "10 000 files": files.many_files,
+    "1 GiB": files.big_file,
+    "record locks": files.locks,
+    "direct I/O": files.direct_writes,
+    "shared mappings": files.shared_memory,
+    "extended attributes": files.extended_attributes,
+    "links and modes": files.links_and_modes,
+    "synced data survive a killed server": faults.synced_then_server_killed,
+    "synced data survive the loss of all servers": faults.synced_then_all_killed,
+    "a full system": faults.full_system,
+    "synced data survive a killed client": faults.synced_then_client_killed,
+}
+
+
+@dataclass(frozen=True)
+class _Laboratory:
+    """Its faults, from the process of a check."""
+
+    name: str
+
+    def kill_client(self, number: int) -> None:
+        GROUND.processes(place_of(self.name), f"client-{number}").kill()
+
+    def kill_server(self, number: int) -> None:
+        ask(place_of(self.name), "fail", number=number)
+
+    def start_server(self, number: int) -> None:
+        ask(place_of(self.name), "heal", number=number)
+
+    def wait_until_healed(self) -> None:
+        deadline = time.monotonic() + _HEALS_WITHIN_S
+        while not ask(place_of(self.name), "has_healed")["has_healed"]:
+            if time.monotonic() > deadline:
+                raise BrokenError(f"not healed {_HEALS_WITHIN_S:g} s after all servers came back")
+            time.sleep(0.2)
+
+
+def conform(name: str, only: Sequence[str], tell: Callable[[str], None]) -> Iterator[Finding]:
+    """Findings as they come. Raises UsageError for a laboratory that has no two clients with mount points."""
+    state = state_of(place_of(name))
+    mounts = [node.mount for node in state.nodes if node.name.startswith("client") and node.mount]
+    if len(mounts) < 2:
+        raise UsageError(
+            f"laboratory {name} has {len(mounts)} mount points, and checks use two",
+            "bring it up with --clients 2; systems without a mount point have no conformance suite",
+        )
+    mount_of(state)
+    for unknown in set(only) - set(CHECKS):
+        raise UsageError(f"check {unknown!r} does not exist", f"checks: {'; '.join(CHECKS)}")
+    for promise in CHECKS:
+        if not only or promise in only:
+            tell(promise)
+            yield _in_a_process(name, promise)
+
+
+def _in_a_process(name: str, promise: str) -> Finding:
+    begin = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "penstock.lab.conformance.run", name, promise],
+        stdout=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=_ENDS_WITHIN_S)
+    except KeyboardInterrupt:
+        process.kill()
+        raise
+    except subprocess.TimeoutExpired:
+        process.kill()  # it may hang in the kernel until the laboratory is taken down
+        found = Finding(promise=promise, outcome="no answer", detail=f"no answer within {_ENDS_WITHIN_S:g} s")
+    else:
+        last = output.strip().splitlines()[-1:] or [""]
+        try:
+            found = Finding.model_validate_json(last[0])
+        except ValueError:
+            found = Finding(
+                promise=promise, outcome="broken", detail=f"the check failed: exit code {process.returncode}"
+            )
+    return found.model_copy(update={"seconds": round(time.monotonic() - begin, 2)})
+
+
+def _find(state: LabState, promise: str) -> Finding:
+    mounts = [Path(node.mount) for node in state.nodes if node.name.startswith("client")]
+    below = f"conformance-{uuid.uuid4().hex[:8]}"
+    servers = [node for node in state.nodes if node.name.startswith("server")]
+    place = Place(
+        mounts[0] / below,
+        mounts[1] / below,
+        len(servers),
+        state.redundant,
+        any(node.processes for node in servers),
+        not any((place_of(state.name).folder / node.name / "disk").is_symlink() for node in servers),
+        _Laboratory(state.name),
+    )
+    place.first.mkdir()
+    try:
+        return Finding(promise=promise, outcome="kept", detail=CHECKS[promise](place))
+    except RefusedError as error:
+        return Finding(promise=promise, outcome="refused", detail=str(error))
+    except NotApplicableError as error:
+        return Finding(promise=promise, outcome="not applicable", detail=str(error))
+    except (BrokenError, PenstockError) as error:
+        return Finding(promise=promise, outcome="broken", detail=str(error))
+    except OSError as error:
+        text = f"{os.strerror(error.errno)}" if error.errno else str(error)
+        return Finding(promise=promise, outcome="broken", detail=f"an operation failed: {text}")
+    finally:
+        subprocess.run(["rm", "-rf", str(place.first)], check=False, timeout=60)
+
+
+def main() -> int:
+    name, promise = sys.argv[1:]
+    found = _find(state_of(place_of(name)), promise)
+    print(json.dumps(found.model_dump()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""Disks of servers: sparse files on loop devices, memory, or given folders."""
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from penstock.lab.commands import run
+from penstock.model.errors import UsageError
+from penstock.model.units import human_size, parse_size
+
+_FORM = re.compile(r"(?P<kind>loop|ram|dir)(:(?P<what>.+))?")
+_DEFAULT_BYTES = {"loop": 8 << 30, "ram": 2 << 30}
+_BYTES_MIN = 320 << 20  # what xfs requires at least, and room for data
+_FILE_SYSTEMS = {
+    "ext4": ["mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"],
+    "xfs": ["mkfs.xfs", "-q", "-f", "-K"],
+}
+FileSystem = Literal["ext4", "xfs"]
+
+
+@dataclass(frozen=True)
+class Disks:
+    """What each server stores on."""
+
+    kind: Literal["loop", "ram", "dir"]
+    size_bytes: int = 0
+    folders: tuple[Path, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> "Disks":
+        """Raises UsageError. Forms: loop, loop:8GiB, ram, ram:2GiB, dir:/data/a,/data/b"""
+        form = _FORM.fullmatch(text)
+        if form is None or (form["kind"] == "dir" and not form["what"]):
+            raise UsageError(
+                f"--disks {text}: unknown form", "use loop:8GiB, ram:2GiB or dir:/data/a,/data/b"
+            )
+        if form["kind"] == "dir":
+            folders = tuple(Path(each) for each in form["what"].split(","))
+            for each in folders:
+                if not each.is_absolute() or not each.is_dir():
+                    raise UsageError(f"--disks {text}: {each} is not a folder with an absolute path")
+            return cls("dir", folders=folders)
+        kind: Literal["loop", "ram"] = "loop" if form["kind"] == "loop" else "ram"
+        try:
+            size = parse_size(form["what"]) if form["what"] else _DEFAULT_BYTES[kind]
+        except ValueError as error:
+            raise UsageError(f"--disks {text}: {error}") from error
+        if size < _BYTES_MIN:
+            raise UsageError(f"--disks {text}: a disk has at least {human_size(_BYTES_MIN)}")
+        return cls(kind, size)
+
+
+def make_image(file: Path, size_bytes: int) -> None:
+    """A sparse file: it takes what is written to it."""
+    with file.open("xb") as image:
+        image.truncate(size_bytes)
+
+
+def attach(image: Path) -> Path:
+    """Returns the loop device. The kernel's own cache of it stays out of the way."""
+    found = run(["losetup", "--find", "--show", "--direct-io=on", image])
+    return Path(found.strip())
+
+
+def mount_new(device: Path, at: Path, kind: FileSystem) -> None:
+    """Makes a file system and mounts it."""
+    run([*_FILE_SYSTEMS[kind], device])
+    at.mkdir(exist_ok=True)
+    run(["mount", "-t", kind, device, at])
+
+
+def mount_memory(at: Path, size_bytes: int) -> None:
+    at.mkdir(exist_ok=True)
+    run(["mount", "-t", "tmpfs", "-o", f"size={size_bytes},mode=0755", "penstock-lab", at])
+
+
+def numbers_of(disk: Path) -> str | None:
+    """Returns the numbers of a block device, or of the one below a mount point, as 7:3; None for memory."""
+    found = disk.stat()
+    device = found.st_rdev if stat.S_ISBLK(found.st_mode) else found.st_dev
+    return f"{os.major(device)}:{os.minor(device)}" if os.major(device) != 0 else None

@@ -1,0 +1,210 @@
+"""The folders and files of a laboratory, all found by its name."""
+
+import fcntl
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.lab.user import FOLDER_OF_ROOT, folder_of_laboratories, ordinary_user
+from penstock.model.errors import PenstockError, UsageError
+
+ROOT = folder_of_laboratories()
+DISKS = Path("/var/tmp/penstock-lab")
+MARK = ".penstock-lab"
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,29}")
+
+
+@dataclass(frozen=True)
+class Place:
+    name: str
+
+    @property
+    def folder(self) -> Path:
+        """Configurations, logs, mount points and namespaces."""
+        return ROOT / self.name
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / "control"
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state.json"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "supervisor.log"
+
+    @property
+    def pool(self) -> str:
+        """Name of its pool or array in the kernel, which all laboratories share."""
+        return f"penstock-{self.name}"
+
+    @property
+    def label(self) -> str:
+        """Names its folders where other users have some, too."""
+        user = ordinary_user()
+        return f"penstock-lab-{self.name}" if user is None else f"penstock-lab-{user}-{self.name}"
+
+    @property
+    def namespaces(self) -> Path:
+        """Of its networks, as mounted files."""
+        return self.folder / "net"
+
+    @property
+    def _links(self) -> Path:
+        return self.folder / "elsewhere"
+
+    def make_elsewhere(self, folder: Path) -> Path:
+        """A new folder for data, which belongs to the laboratory; returns it without links.
+
+        Raises UsageError where it exists, its parent does not, or it lies in a laboratory.
+        """
+        try:
+            own = folder.parent.resolve(strict=True) / folder.name
+        except OSError as error:
+            raise UsageError(f"--folder: {folder.parent} does not exist", "create it") from error
+        if own.is_relative_to(ROOT) or any((above / MARK).exists() for above in own.parents):
+            raise UsageError(f"{own} lies in a laboratory", "choose another --folder")
+        self._links.mkdir(exist_ok=True)
+        link = self._links / str(len(list(self._links.iterdir())))
+        # The link is first, so that a folder is never left behind; the mark tells it from a user's.
+        link.symlink_to(own)
+        try:
+            own.mkdir(mode=0o755 if ordinary_user() is None else 0o700)
+            (own / MARK).write_text(self.name, encoding="utf-8")
+        except FileExistsError as error:
+            link.unlink()
+            raise UsageError(f"{own} exists already", "choose another --folder") from error
+        except OSError as error:
+            raise UsageError(f"{own} cannot be made: {error.strerror}", "choose another --folder") from error
+        return own
+
+    def links(self) -> list[tuple[Path, Path]]:
+        """Links to folders of data that belong to the laboratory; one of a user may have the same name."""
+        try:
+            found = [(link, link.readlink()) for link in self._links.iterdir()]
+        except FileNotFoundError:
+            return []
+        return [(link, folder) for link, folder in found if self._owns(folder)]
+
+    def _owns(self, folder: Path) -> bool:
+        """Whether its mark is there; one that could not be written is alone in its folder."""
+        try:
+            mark = (folder / MARK).read_text(encoding="utf-8")
+            return mark == self.name or (not mark and [each.name for each in folder.iterdir()] == [MARK])
+        except FileNotFoundError:
+            return folder.is_dir() and not any(folder.iterdir())
+        except OSError:
+            return False
+
+    @property
+    def lock(self) -> Path:
+        return ROOT / f".{self.name}.lock"
+
+
+def place_of(name: str) -> Place:
+    """Raises UsageError for a name that is none."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} cannot be the name of a laboratory",
+            "use up to 30 lower-case letters, digits and hyphens, the first one a letter",
+        )
+    return Place(name)
+
+
+def root_of(path: Path) -> Path | None:
+    """Returns the folder of laboratories in which a path lies, the user's own or root's; None: neither."""
+    return next((each for each in (ROOT, FOLDER_OF_ROOT) if path.is_relative_to(each) and path != each), None)
+
+
+def places() -> list[Place]:
+    """Of laboratories that are up, and of what others left behind."""
+    if not ROOT.is_dir():
+        return []
+    return [
+        Place(each.name) for each in sorted(ROOT.iterdir()) if each.is_dir() and _NAME.fullmatch(each.name)
+    ]
+
+
+def locked(place: Place) -> int | None:
+    """Returns a descriptor that holds the lock as long as a process has it; None if it is held already."""
+    while True:
+        descriptor = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        if holds(place, descriptor):
+            return descriptor
+        os.close(descriptor)  # its holder has removed the file
+
+
+def is_up(place: Place) -> bool:
+    """Whether a supervisor or its guard lives."""
+    if not place.lock.exists():
+        return False
+    descriptor = locked(place)
+    if descriptor is None:
+        return True
+    forget_lock(place, descriptor)
+    os.close(descriptor)
+    return False
+
+
+@contextmanager
+def lock_in_use(place: Place) -> Iterator[int | None]:
+    """A descriptor of the lock, also after its file is removed; None if no supervisor or guard has it."""
+    try:
+        descriptor = os.open(place.lock, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield None
+        return
+    try:
+        yield None if is_free(descriptor) else descriptor
+    finally:
+        os.close(descriptor)
+
+
+def is_free(descriptor: int) -> bool:
+    """Whether no other process holds the lock of this descriptor."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    return True
+
+
+def holds(place: Place, descriptor: int) -> bool:
+    """Whether the lock file is that of this descriptor, and not of a later laboratory of the name."""
+    try:
+        return os.fstat(descriptor).st_ino == place.lock.stat().st_ino
+    except FileNotFoundError:
+        return False
+
+
+def forget_lock(place: Place, descriptor: int) -> None:
+    """Removes the lock file at the end. The caller holds the lock."""
+    if holds(place, descriptor):
+        place.lock.unlink(missing_ok=True)
+
+
+@contextmanager
+def alone_at(place: Place, patience_s: float = 0.0) -> Iterator[None]:
+    """Locks out other commands. Raises PenstockError if another one still has the lock then."""
+    deadline = time.monotonic() + patience_s
+    while (descriptor := locked(place)) is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    if descriptor is None:
+        raise PenstockError(f"laboratory {place.name} is being brought up or taken down", "try again")
+    try:
+        yield
+    finally:
+        forget_lock(place, descriptor)
+        os.close(descriptor)

@@ -1,0 +1,122 @@
+"""The conformance suite: it finds a broken promise, and two systems keep theirs."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from laboratories import Run, requires
+
+from penstock.lab.conformance import files
+from penstock.lab.conformance.check import BrokenError, NotApplicableError, Place
+from penstock.lab.conformance.faults import full_system
+from penstock.lab.conformance.model import random_operations
+
+NAME = f"t{os.getpid()}-conform"
+
+
+class NoFaults:
+    def kill_client(self, number: int) -> None: ...
+    def kill_server(self, number: int) -> None: ...
+    def start_server(self, number: int) -> None: ...
+    def wait_until_healed(self) -> None: ...
+
+
+def place(first: Path, second: Path) -> Place:
+    return Place(first, second, 1, False, False, False, NoFaults())
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        files.seen_after_close,
+        files.seen_after_sync,
+        files.disjoint_writers,
+        files.appending_writers,
+        files.truncation,
+        files.names,
+        files.extended_attributes,
+        random_operations,
+    ],
+)
+def test_what_the_other_client_does_not_see_is_found(
+    check: Callable[[Place], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two folders that have nothing to do with each other, as clients of a system that keeps no promise."""
+    monkeypatch.setattr(files, "_FILES", 20)
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    with pytest.raises((BrokenError, OSError)):
+        check(place(first, second))
+
+
+def test_a_full_system_is_not_tried_where_it_would_fill_this_machine(tmp_path: Path) -> None:
+    with pytest.raises(NotApplicableError, match="--disks ram"):
+        full_system(place(tmp_path, tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_lost_write_is_found_by_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    truncate = os.truncate
+    monkeypatch.setattr(os, "truncate", lambda path, size: truncate(path, size + 1))
+    with pytest.raises(BrokenError, match="seed"):
+        random_operations(place(tmp_path, tmp_path))
+
+
+def test_the_model_agrees_with_this_machine(tmp_path: Path) -> None:
+    assert "as the model says" in random_operations(place(tmp_path, tmp_path))
+
+
+@pytest.fixture
+def laboratory(run: Run) -> Iterator[Callable[..., list[dict[str, str]]]]:
+    def conform(kind: str, *checks: str, disks: str = "loop:500MiB") -> list[dict[str, str]]:
+        up = run("lab", "up", kind, "--name", NAME, "--disks", disks, "--clients", "2")
+        assert up.returncode == 0, up.stderr
+        only = [word for check in checks for word in ("--only", check)]
+        done = run("lab", "conform", NAME, "--json", *only)
+        found: list[dict[str, str]] = json.loads(done.stdout)
+        assert len(found) == len(checks)
+        return found
+
+    yield conform
+    run("lab", "down", NAME)
+
+
+@pytest.mark.slow
+@requires("moosefs")
+def test_moosefs_keeps_what_was_synced(laboratory: Callable[..., list[dict[str, str]]]) -> None:
+    found = laboratory(
+        "moosefs",
+        "several writers of one file",
+        "synced data survive a killed server",
+        "synced data survive the loss of all servers",
+        "synced data survive a killed client",
+    )
+    assert [each for each in found if each["outcome"] != "kept"] == []
+
+
+@requires("moosefs")
+def test_the_model_compares_two_clients(laboratory: Callable[..., list[dict[str, str]]]) -> None:
+    """MooseFS shows data of the other client late, the later the busier the machine is."""
+    (found,) = laboratory("moosefs", "random operations of two clients")
+    assert found["outcome"] in ("kept", "broken")
+    assert "seed" in found["detail"] or found["outcome"] == "kept"
+
+
+@requires("xfs")
+def test_a_full_file_system_of_the_kernel(laboratory: Callable[..., list[dict[str, str]]]) -> None:
+    killed, full = laboratory("xfs", "a full system", "synced data survive a killed server")
+    assert (full["outcome"], killed["outcome"]) == ("kept", "not applicable"), (full, killed)
+
+
+@requires("xfs")
+def test_one_client_is_not_enough(run: Run) -> None:
+    name = f"{NAME}-1"
+    assert run("lab", "up", "xfs", "--name", name, "--disks", "loop:400MiB").returncode == 0
+    try:
+        refused = run("lab", "conform", name)
+        assert (refused.returncode, "--clients 2" in refused.stderr) == (2, True)
+    finally:
+        run("lab", "down", name)

@@ -1,0 +1,194 @@
+"""What a laboratory may not touch when it goes: data and mounts of others. Each was harmed once."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from laboratories import SMALL, Run, free_name, requires, traces, up, watchers
+
+from penstock.lab.mounts import mounts_below, remove_tree
+from penstock.lab.place import Place
+
+pytestmark = requires("moosefs")
+
+
+@pytest.fixture
+def name() -> Iterator[str]:
+    with free_name() as free:
+        yield free
+
+
+def command(*words: str) -> None:
+    subprocess.run(words, check=True)
+
+
+def test_a_disks_folder_behind_a_link_with_a_users_mount_in_it(run: Run, name: str, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "user").mkdir()
+    (tmp_path / "user" / "precious").write_text("1")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    up(run, "xfs", name, "--folder", str(tmp_path / "link" / "disks"))
+    inside = tmp_path / "real" / "disks" / "mine"
+    inside.mkdir()
+    command("mount", "--bind", str(tmp_path / "user"), str(inside))
+    assert run("lab", "down", name).returncode == 0
+    assert (tmp_path / "user" / "precious").read_text() == "1"
+    assert not (tmp_path / "real" / "disks").exists()
+    assert not traces(name), traces(name)
+
+
+def test_a_shared_mount_of_a_user_stays_mounted_elsewhere(run: Run, name: str, tmp_path: Path) -> None:
+    host = tmp_path / "host"
+    host.mkdir()
+    command("mount", "-t", "tmpfs", "none", str(host))
+    try:
+        command("mount", "--make-rshared", str(host))
+        (host / "sub").mkdir()
+        command("mount", "-t", "tmpfs", "none", str(host / "sub"))
+        tree = Path(up(run, "xfs", name)["mount"]) / "tree"
+        tree.mkdir()
+        command("mount", "--rbind", str(host), str(tree))
+        assert run("lab", "down", name).returncode == 0
+        assert {each.at for each in mounts_below(host)} == {host, host / "sub"}
+    finally:
+        subprocess.run(["umount", "--recursive", str(host)], check=False)
+
+
+def test_trees_end_at_other_file_systems(tmp_path: Path) -> None:
+    (tmp_path / "tree" / "other").mkdir(parents=True)
+    (tmp_path / "precious").write_text("1")
+    (tmp_path / "tree" / "link").symlink_to(tmp_path / "precious")
+    command("mount", "-t", "tmpfs", "none", str(tmp_path / "tree" / "other"))
+    try:
+        (tmp_path / "tree" / "other" / "mine").write_text("1")
+        with pytest.raises(OSError, match="other"):
+            remove_tree(tmp_path / "tree")
+        assert (tmp_path / "tree" / "other" / "mine").exists()
+    finally:
+        command("umount", str(tmp_path / "tree" / "other"))
+    remove_tree(tmp_path / "tree")
+    assert not (tmp_path / "tree").exists()
+    assert (tmp_path / "precious").exists()
+
+
+def test_a_guard_that_is_late_does_not_sweep_the_next_laboratory(run: Run, name: str) -> None:
+    up(run, "xfs", name)
+    guard, supervisor = watchers(name)
+    os.kill(guard, signal.SIGSTOP)
+    os.kill(supervisor, signal.SIGTERM)
+    time.sleep(0.5)
+    second = run("lab", "up", "xfs", "--name", name, *SMALL)
+    os.kill(guard, signal.SIGCONT)
+    if second.returncode == 0:
+        time.sleep(2)
+        assert Path(Place(name).folder / "client-1" / "mount").is_mount()
+    else:
+        assert "is there already" in second.stderr
+
+
+def test_a_guard_goes_on_sweeping_when_it_is_told_to_end(run: Run, name: str) -> None:
+    up(run, "moosefs", name)
+    guard, _ = watchers(name)
+    for _ in range(200):
+        try:
+            os.kill(guard, signal.SIGTERM)
+        except ProcessLookupError:
+            break
+        time.sleep(0.005)
+    deadline = time.monotonic() + 30
+    while traces(name) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not traces(name), traces(name)
+
+
+def test_a_supervisor_that_does_not_answer_is_taken_down(run: Run, name: str) -> None:
+    up(run, "xfs", name)
+    _, supervisor = watchers(name)
+    os.kill(supervisor, signal.SIGSTOP)
+    assert run("lab", "down", name).returncode == 0
+    assert not traces(name), traces(name)
+
+
+def test_requests_that_are_none_end_no_laboratory(run: Run, name: str) -> None:
+    import socket
+
+    up(run, "xfs", name)
+    for request in (b"1\n", b'"x"\n', b"[" * 60_000 + b"\n", b"{}\n", b'{"request": "fail"}\n', b"\xff\n"):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(Place(name).socket))
+            connection.sendall(request)
+            assert b"error" in connection.recv(1 << 16)
+    assert run("lab", "status", name).returncode == 0
+
+
+def test_commands_of_a_laboratory_end_with_it(run: Run, name: str) -> None:
+    marker = f"sleep {90000 + os.getpid()}"
+    script = f"cd $PENSTOCK_LAB_MOUNT; {marker} & exit 3"
+    told = run("lab", "run", "xfs", "--name", name, *SMALL, "--", "sh", "-c", script)
+    assert told.returncode == 3
+    assert not traces(name), traces(name)
+    assert not subprocess.run(["pgrep", "-f", marker], capture_output=True, check=False).stdout
+
+
+def test_faults_compose(run: Run, name: str) -> None:
+    up(run, "moosefs", name)
+
+    def state() -> dict[str, object]:
+        import json
+
+        nodes = json.loads(run("lab", "status", name, "--json").stdout)["nodes"]
+        found: dict[str, object] = next(node for node in nodes if node["name"] == "server-2")
+        return found
+
+    for faults in (["fail", "slow"], ["slow", "fail"]):
+        for fault in faults:
+            more = ["--link", "10MB/s"] if fault == "slow" else []
+            assert run("lab", fault, name, "2", *more).returncode == 0
+        assert state()["state"] == "failed"
+        assert run("lab", "heal", name, "2").returncode == 0
+        assert state()["state"] == "up"
+        assert state()["processes"]
+    shaped = subprocess.run(
+        [
+            *("nsenter", f"--net={Place(name).folder}/net/server-2", "--"),
+            "tc",
+            "qdisc",
+            "show",
+            "dev",
+            "eth0",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "tbf" not in shaped.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--server-cpus", "0"], "--server-cpus"),
+        (["--server-cpus", "nan"], "--server-cpus"),
+        (["--server-memory", "1KiB"], "--server-memory"),
+        (["--folder", "/no/such/folder"], "/no/such"),
+        (["--folder", "/run/penstock-lab/inside"], "laboratory"),
+    ],
+)
+def test_impossible_values_are_named(run: Run, name: str, arguments: list[str], word: str) -> None:
+    done = run("lab", "up", "xfs", "--name", name, *SMALL, *arguments)
+    assert done.returncode == 2, done.stderr
+    assert word in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not traces(name), traces(name)
+
+
+def test_programs_for_root_are_found_without_their_folder_on_the_path(name: str) -> None:
+    words = [sys.executable, "-m", "penstock", "lab", "run", "xfs", "--name", name, *SMALL, "--", "true"]
+    environment = {**os.environ, "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
