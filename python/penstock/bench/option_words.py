@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from penstock.model.errors import UsageError
 from penstock.model.problems import place_of, words_of
-from penstock.model.units import human_size
+from penstock.model.units import human_hz, human_seconds, human_size
 
 # Options of fields of plans, if the name differs.
 _OPTIONS = {
@@ -28,6 +28,7 @@ _OPTIONS = {
 }
 LIMITS = "`--help` lists the range of each option"
 _LIMITS = ("gt", "ge", "lt", "le")
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
 _OPTION = re.compile(r"--(?P<name>[a-z][a-z-]*)")
 
 
@@ -59,19 +60,27 @@ def option_of(field: str) -> str:
 
 
 def value_words(field: str, text: str) -> str:
-    """A text that stands for the value of a field: of bytes, as a size."""
-    return human_size(int(text)) if field.endswith("_bytes") and text.isdecimal() else text
+    """Returns the text that stands for the value of a field with its unit: sizes, rates and times."""
+    if field.endswith("_bytes") and text.isdecimal():
+        return human_size(int(text))
+    if not _NUMBER.fullmatch(text):
+        return text
+    if field.endswith("_hz"):
+        return human_hz(float(text), 6) if float(text) else "unpaced"
+    return human_seconds(float(text)) if field.endswith("_s") else text
 
 
 def field_words(field: str) -> str:
-    """ "frame size" of frame_bytes, for people who never saw the field."""
+    """ "frame size" of frame_bytes, for people who never saw the field. What is an option already stays."""
+    if field.startswith("--"):
+        return field
     return "buffer frames" if field == "buffer_frames" else option_of(field)[2:].replace("-", " ")
 
 
 def differing_text(field: str, base: str, other: str) -> str:
-    """ "frame size is 1 MiB and 2 MiB", of the texts that stand for both values."""
+    """ "frame size: 1 MiB and 2 MiB", of the texts that stand for both values."""
     first, second = (value_words(field, text) or "not given" for text in (base, other))
-    return f"{field_words(field)} is {first} and {second}"
+    return f"{field_words(field)}: {first} and {second}"
 
 
 def _in_bytes(problem: Any) -> Any:

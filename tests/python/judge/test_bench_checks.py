@@ -1,5 +1,6 @@
 """Each condition of a sound measurement, met and not met."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +248,18 @@ def test_threads_of_the_back_end_want_processors_too(
     document = frames_document(plan=plan, phases=[phase], generator=None)
     (found,) = (one for one in machine_checks(document, 30.0) if one.name == "processors available")
     assert found.outcome == outcome
+    assert re.fullmatch(r"waiting for a processor: [0-9.]+ % of the time", found.actual)
+
+
+@pytest.mark.parametrize(
+    ("slow", "expected"),
+    [(1, "cannot be assessed: the scatter is too large"), (900, "at the end, within the l")],
+)
+def test_a_stream_that_scatters_too_much_cannot_be_called_steady(slow: int, expected: str) -> None:
+    """A storage that stands still now and then moves hundreds of times as much in one tenth as in another."""
+    tenths = [slow, slow, 1000, slow, slow, 1000, slow, 1000, slow, 1000]
+    (check,) = check_steady_phase(stream_phase([each for each in tenths for _ in range(6)] + [0]), "--size")
+    assert expected in check.actual
 
 
 def test_a_stream_that_falls_is_not_steady() -> None:

@@ -8,6 +8,8 @@ import numpy
 import pytest
 from campaign_documents import made_up_run
 from comparable import Numbers, measured, set_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.signal import lfilter
 
 from penstock.bench.campaign.campaigns import order_of
@@ -53,6 +55,9 @@ def two_sets(
     return base, other
 
 
+DECIDED = {"better", "worse", "same"}
+
+
 def outcomes(comparison: Comparison) -> dict[str, str]:
     return {row.value: row.outcome for row in comparison.values}
 
@@ -64,7 +69,7 @@ def test_the_same_system_in_turn_is_called_different_in_one_of_twenty_at_most(no
     alarms = 0
     for _ in range(trials):
         found = compare(*two_sets(numbers, NOISES[noise], in_turn=True))
-        alarms += any(outcome != "indistinguishable" for outcome in outcomes(found).values())
+        alarms += any(outcome in DECIDED for outcome in outcomes(found).values())
     assert alarms <= trials * 0.05 + 3 * (trials * 0.05 * 0.95) ** 0.5
 
 
@@ -74,7 +79,7 @@ def test_the_same_system_one_set_after_the_other_is_neither(noise: str) -> None:
     alarms = 0
     for _ in range(trials):
         found = compare(*two_sets(numbers, NOISES[noise], in_turn=False))
-        alarms += any(outcome != "indistinguishable" for outcome in outcomes(found).values())
+        alarms += any(outcome in DECIDED for outcome in outcomes(found).values())
     assert alarms <= trials * 0.05 + 3 * (trials * 0.05 * 0.95) ** 0.5
 
 
@@ -83,7 +88,7 @@ def test_runs_that_hang_together_want_to_be_measured_in_turn() -> None:
     numbers, trials, alarms = numpy.random.default_rng(24), 300, 0
     for _ in range(trials):
         base, other = two_sets(numbers, NOISES["autocorrelated"], in_turn=False)
-        alarms += outcomes(compare(base, other))["throughput"] != "indistinguishable"
+        alarms += outcomes(compare(base, other))["throughput"] in DECIDED
     assert alarms <= trials * 0.11 + 3 * (trials * 0.11 * 0.89) ** 0.5
 
 
@@ -158,7 +163,7 @@ def test_a_place_in_the_block_is_no_difference(blocks: int) -> None:
             )
             for name, at in zip("AB", places, strict=True)
         )
-        alarms += outcomes(compare(base, other))["throughput"] != "indistinguishable"
+        alarms += outcomes(compare(base, other))["throughput"] in DECIDED
     assert alarms <= trials * 0.05 + 3 * (trials * 0.05 * 0.95) ** 0.5
 
 
@@ -173,7 +178,7 @@ def test_a_drift_through_sets_that_were_not_made_in_turn_is_told() -> None:
     )
     found = compare(base, other)
     (row,) = found.values
-    assert (row.outcome, row.design) == ("indistinguishable", "apart")
+    assert (row.outcome, row.design) == ("drift", "apart")
     assert row.drift == pytest.approx(-0.05, abs=0.01)
     assert "drift" in row.reason
     assert found.answer == "cannot tell"
@@ -290,7 +295,7 @@ def test_lower_is_better_for_a_latency() -> None:
 def test_one_run_each_says_nothing_about_noise() -> None:
     found = compare(set_of("A", [0], throughput=[2e9]), set_of("B", [1], throughput=[1e9]))
     (row,) = found.values
-    assert row.reason == "one run each gives no information about noise"
+    assert (row.outcome, row.reason) == ("too few runs", "one run each gives no information about noise")
     assert row.effect == pytest.approx(0.5)
     assert (row.low, row.high, row.detectable) == (None, None, None)
     assert found.answer == "cannot tell"
@@ -300,6 +305,37 @@ def test_one_run_each_says_nothing_about_noise() -> None:
         .values[0]
         .reason
     )
+
+
+def test_ranges_that_do_not_overlap_are_not_called_indistinguishable() -> None:
+    high, low = {"throughput": [1e9, 1.01e9, 1.02e9]}, {"throughput": [0.3e9, 0.7e9, 0.95e9]}
+    found = compare(set_of("A", range(0, 6, 2), **high), set_of("B", range(1, 7, 2), **low))
+    (row,) = found.values
+    assert (row.outcome, row.p_adjusted is not None and row.p_adjusted > 0.05) == ("too few runs", True)
+    assert row.reason == (
+        "all runs of B are worse than those of A, but 3 and 3 runs are too few to exclude chance"
+    )
+    assert found.answer == "cannot tell"
+    better = compare(set_of("A", range(0, 6, 2), **low), set_of("B", range(1, 7, 2), **high))
+    assert (outcomes(better), better.answer) == ({"throughput": "too few runs"}, "nothing worse")
+    touching = {"throughput": [0.3e9, 0.7e9, 1e9]}
+    overlap = compare(set_of("A", range(0, 6, 2), **high), set_of("B", range(1, 7, 2), **touching))
+    assert outcomes(overlap) == {"throughput": "indistinguishable"}
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.lists(st.floats(0.5, 1.0), min_size=1, max_size=6),
+    st.lists(st.floats(1.1, 9.0), min_size=1, max_size=6),
+    st.booleans(),
+)
+def test_no_ranges_that_do_not_overlap_are_called_indistinguishable(
+    first: list[float], second: list[float], in_turn: bool
+) -> None:
+    places = range(0, 2 * len(first), 2) if in_turn else range(len(first))
+    after = range(1, 2 * len(second), 2) if in_turn else range(100, 100 + len(second))
+    found = compare(set_of("A", places, throughput=first), set_of("B", after, throughput=second))
+    assert outcomes(found) != {"throughput": "indistinguishable"}
 
 
 def test_many_values_are_one_family() -> None:
@@ -341,7 +377,7 @@ def test_conditions_that_differ_are_listed_and_parameters_refused() -> None:
     assert (differs.name, differs.base, differs.other) == ("kernel", "6", "7")
     larger = {"parameters": {"kind": "frames", "frame_bytes": "2"}}
     other = RunSet("B", [measured(n, {"throughput": 1e9}, "B", **larger) for n in range(3, 6)])
-    with pytest.raises(UsageError, match="frame size is 1 B and 2 B") as error:
+    with pytest.raises(UsageError, match="frame size: 1 B and 2 B") as error:
         compare(base, other)
     assert "--force" in error.value.remedy
     assert [each.name for each in compare(base, other, force=True).parameters] == ["frame_bytes"]

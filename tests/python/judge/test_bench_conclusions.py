@@ -1,16 +1,18 @@
 """What the last lines of a run say, and what its figures look like wherever they are shown."""
 
 import csv
+import re
 from io import StringIO
 from pathlib import Path
 
 import pytest
-from bench_documents import frames_document, run_of
+from bench_documents import frames_document, paced_document, run_of, simulated_document
 from rich.console import Console, RenderableType
 from test_bench_metadata import document_of
 
 from penstock.bench.campaign.entries import entry_of
 from penstock.bench.statistics.figures import metadata_figures
+from penstock.model.bench.load import LoadDocument
 from penstock.model.bench.runs import Check, Run, StreamFigures
 from penstock.report.metadata import metadata_view
 from penstock.report.pages.comma_separated import csv_of
@@ -55,7 +57,30 @@ def test_an_invalid_run_says_why_in_its_last_lines() -> None:
         "What to do:",
         "- long enough: make the run longer",
     ]
-    assert shown(run_view(run_of(frames_document(), [])))[-1] == "The run is valid."
+    assert shown(run_view(run_of(frames_document(), [])))[-2:] == ["The run is valid.", "10 Hz sustained"]
+
+
+def test_a_run_at_a_rate_says_in_its_last_line_whether_that_was_sustained() -> None:
+    """The deadline is half of what the queue takes, as in a verdict, 500 ms; late are frames after 100 ms."""
+
+    def last(document: LoadDocument, late: int = 0) -> str:
+        assert document.frames is not None
+        frames = document.frames.model_copy(update={"late": late})
+        return shown(run_view(run_of(document.model_copy(update={"frames": frames}), [])), 200)[-1]
+
+    slow = [0.002] * 300
+    assert last(simulated_document(slow)) == "10 Hz sustained"
+    slow[100] = 0.3
+    assert last(simulated_document(slow), 3) == "10 Hz sustained: 3 late, none after more than 500 ms"
+    slow[100] = 2.0
+    words = last(simulated_document(slow), 21)
+    assert re.fullmatch(r"10 Hz not sustained: \d+ dropped, 21 late", words), words
+    growing = last(simulated_document(0.105))
+    assert growing.startswith("10 Hz not sustained: "), growing
+    assert "the backlog grew by" in growing
+    waiting = last(simulated_document(0.05, waited_s=0.1))
+    assert waiting.startswith("10 Hz not sustained, but disturbed by other load: "), waiting
+    assert last(paced_document(0.0, 300)) == "The run is valid.", "it had no rate"
 
 
 @pytest.mark.parametrize("problem", [None, "the storage did not answer"])
@@ -110,6 +135,6 @@ def test_a_figure_that_is_too_short_beside_others_has_a_line_and_no_number() -> 
     lines = {line["metric"]: line for line in csv.DictReader(StringIO(csv_of({"run.json": run})))}
     assert lines["file create"]["value"]
     assert (lines["file stat"]["value"], lines["file stat"]["outcome"]) == ("", "too short")
-    facts = figures_block(run).rows
+    facts = figures_block(run, is_void=False).rows
     assert facts["File stat"].startswith("too short")
     assert "too short" not in facts["File creation"]

@@ -223,8 +223,9 @@ def test_the_bootstrap_is_that_of_a_plain_loop(document: LoadDocument) -> None:
     medians = [numpy.median(numbers.choice(values, len(values))) for _ in range(4000)]
     low, high = numpy.percentile(medians, [1.5, 98.5])
     inner_low, inner_high = numpy.percentile(medians, [3.5, 96.5])
-    assert low <= found.low <= inner_low
-    assert inner_high <= found.high <= high
+    rounding = 1 + 1e-12  # ends may be the same value, summed in another order
+    assert low / rounding <= found.low <= inner_low * rounding
+    assert inner_high / rounding <= found.high <= high * rounding
 
 
 def test_streams_are_counted_alike(tmp_path: Path) -> None:

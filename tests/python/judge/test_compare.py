@@ -9,18 +9,25 @@ from pathlib import Path
 import numpy
 import pytest
 from bench_documents import paced_document, run_of, searched, step_of, verdict_of
-from comparable import campaign_of, run_at
+from comparable import campaign_of, run_at, set_of
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner, Result
 
+from penstock.bench.campaign.entries import read_entry
+from penstock.bench.compare import storages
 from penstock.bench.compare.sets import read_sets
+from penstock.bench.compare.targets import newest_sets
 from penstock.bench.judge.checks import frame_checks
 from penstock.cli import application
-from penstock.model.bench.campaigns import CaseFailure
-from penstock.model.bench.comparisons import Comparison, Trend
+from penstock.files.catalogue import Catalogue, default_path
+from penstock.model.bench.campaigns import Campaign, CaseFailure
+from penstock.model.bench.comparisons import Comparison, Trend, ValueComparison
 from penstock.model.bench.load import LoadDocument
 from penstock.model.bench.runs import Check, Run, StepKind, StreamFigures
 from penstock.model.errors import UsageError
+from penstock.report.comparisons import size_text, summary_text
+from penstock.report.pages.documents import page_of
+from penstock.report.pages.markdown import markdown_of
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "reference"
 
@@ -62,7 +69,10 @@ def test_folders_of_runs_that_were_made_in_turn(tmp_path: Path) -> None:
     told = " ".join(shown.stdout.split())
     assert "The change is that between neighbouring runs of both sets, the geometric mean" in told
     assert "between the means" not in told
-    assert shown.stdout.index("kernel") < shown.stdout.index("throughput")
+    lines = shown.stdout.splitlines()
+    assert lines[0] == "B is worse"
+    assert lines[1].startswith("B is 9.9 % slower (throughput): change -")
+    assert shown.stdout.index("kernel") < shown.stdout.index("latency p50")
     assert compare(after, before).exit_code == 0
     assert compare(before, after, "--threshold", "20%").exit_code == 0
     assert compare(before, after, "--threshold", "9%").exit_code in (1, 3)
@@ -76,6 +86,81 @@ def test_two_single_runs_cannot_tell(tmp_path: Path) -> None:
     assert "one run each gives no information about noise" in " ".join(found.stdout.split())
     assert "+100 %" in found.stdout
     assert "The change is" not in found.stdout, "it is that of the two values"
+
+
+def test_a_storage_that_was_as_fast_once_is_not_said_to_be_so(tmp_path: Path) -> None:
+    for name, place in (("a", 0), ("b", 1)):
+        (tmp_path / name).write_text(run_at(place, 1e7).model_dump_json())
+    found = compare(tmp_path / "a", tmp_path / "b")
+    assert found.stdout.splitlines()[0] == (
+        "cannot tell: lost frames 0 % in A, 0 % in B; late frames 0 % in A, 0 % in B; B was as fast as A"
+        " (latency p99), in one run each, which may be noise"
+    )
+    assert "B is" not in found.stdout
+
+
+def test_runs_that_both_got_the_requested_rate_differ_in_lost_and_late_frames_and_latency() -> None:
+    rows = [
+        row_of("throughput", "B/s", "higher", 1e7, 1.001e7),
+        row_of("lost", "share", "lower", 0.0, 0.001),
+        row_of("late", "share", "lower", 0.01, 0.04),
+        row_of("latency p50", "ms", "lower", 2.0, 2.0),
+        row_of("latency p99", "ms", "lower", 5.0, 15.0),
+    ]
+    found = storages.compare(
+        set_of("A", [0], throughput=[1.0]), set_of("B", [1], throughput=[1.0])
+    ).model_copy(update={"values": rows})
+    assert summary_text(found).startswith(
+        "lost frames 0 % in A, 0.1 % in B; late frames 1 % in A, 4 % in B; B was 3 times slower (latency p99)"
+    )
+    slower = [row_of("throughput", "B/s", "higher", 1e7, 5e6), *rows[1:]]
+    assert summary_text(found.model_copy(update={"values": slower})).startswith("B was 2 times slower (thr")
+    unpaced = [rows[0], *rows[3:]]
+    assert "as fast as A (throughput)" in summary_text(found.model_copy(update={"values": unpaced}))
+
+
+def test_a_large_change_is_a_factor() -> None:
+    assert size_text(194.0, "B/s", "ratio", "+") == "factor 195"
+    assert size_text(0.5, "B/s", "ratio", "+") == "+50 %"
+
+
+def row_of(name: str, unit: str, better: str, base: float, other: float) -> ValueComparison:
+    """One run each."""
+    return ValueComparison.model_validate(
+        {
+            "case": "frames",
+            "value": name,
+            "unit": unit,
+            "better": better,
+            "base": {"runs": 1, "low": base, "median": base, "high": base, "confidence": 0},
+            "other": {"runs": 1, "low": other, "median": other, "high": other, "confidence": 0},
+            "design": "apart",
+            "outcome": "too few runs",
+            "pairs": 0,
+            "scale": "difference" if unit == "share" else "ratio",
+            "effect": other - base if unit == "share" else other / base,
+            "low": None,
+            "high": None,
+            "drift": None,
+            "detectable": None,
+            "p_value": None,
+            "p_adjusted": None,
+        }
+    )
+
+
+def test_an_interval_that_excludes_nothing_is_called_undetermined(tmp_path: Path) -> None:
+    """Three runs of each between which the storage stalled: the change is -99.7 % to +102000 %."""
+    for name, first in (("a", 0), ("b", 1)):
+        (tmp_path / name).mkdir()
+        for n, speed in enumerate((1e7, 1e5, 3e8) if name == "a" else (2e7, 4e8, 1e6)):
+            (tmp_path / name / f"{n}.json").write_text(run_at(first + 2 * n, speed).model_dump_json())
+    found = " ".join(compare(tmp_path / "a", tmp_path / "b").stdout.split())
+    assert "which is within the noise: change undetermined (n = 3)" in found
+    assert "detectable from a factor of" in found
+    assert "000 %" not in found
+    threshold = " ".join(compare(tmp_path / "a", tmp_path / "b", "--threshold", "5%").stdout.split())
+    assert "throughput: its change is undetermined: more runs narrow the interval" in threshold
 
 
 def test_cases_of_campaigns(tmp_path: Path) -> None:
@@ -134,7 +219,10 @@ def test_a_verdict_has_cases_of_all_that_is_the_same_in_each(tmp_path: Path) -> 
     path = tmp_path / "verdict.json"
     path.write_text(verdict_of(*steps, search=searched()).model_dump_json())
     (found,) = read_sets([path])
-    assert list(found.cases) == ["rate", "full speed", "soak"]
+    assert list(found.cases) == ["at the detector's rate", "unpaced", "search", "soak"]
+    (search,) = found.cases["search"]
+    assert {name: value.value for name, value in search.values.items()} == {"sustained": 2e7}
+    assert search.values["sustained"].error == pytest.approx(1e6 / 12**0.5)
 
 
 def test_two_verdicts_of_one_storage_are_comparable(tmp_path: Path) -> None:
@@ -155,7 +243,222 @@ def test_two_verdicts_of_one_storage_are_comparable(tmp_path: Path) -> None:
     comparison = valid_document(found.stdout, "comparison")
     assert isinstance(comparison, Comparison)
     assert comparison.parameters == []
-    assert {row.case for row in comparison.values} == {"rate", "full speed", "soak"}
+    assert {row.case for row in comparison.values} == {"at the detector's rate", "unpaced", "soak"}
+
+
+def verdict_at(
+    path: Path,
+    day: int,
+    held_hz: float = 20.0,
+    answer: str = "yes",
+    frames: int = 300,
+    target: str = "/x",
+    ring_frames: int = 0,
+) -> Path:
+    """A verdict whose bracket is 5 % wide."""
+    at = [(10.0, frames), (0.0, 100), (held_hz, 210)]
+    steps = []
+    for hour, ((rate, due), kind) in enumerate(zip(at, ("rate", "full speed", "search"), strict=True)):
+        document = paced_document(rate, due, started=f"2026-01-{day:02}T0{hour}:00:00Z")
+        if rate == 10.0 and ring_frames:
+            plan = document.plan.model_dump()
+            plan["workload"]["ring_frames"] = ring_frames
+            document = LoadDocument.model_validate(document.model_dump() | {"plan": plan})
+        step = step_of(kind, document)  # type: ignore[arg-type]
+        steps.append(step.model_copy(update={"run": step.run.model_copy(update={"target": target})}))
+    verdict = verdict_of(*steps, search=searched(held_hz, 1.05 * held_hz))
+    said = {"answer": answer, "confidence": 0.95 if answer in ("yes", "no") else 0.75}
+    path.write_text(verdict.model_copy(update=said).model_dump_json())
+    return path
+
+
+def test_verdicts_stand_side_by_side(tmp_path: Path) -> None:
+    first, second = (
+        verdict_at(tmp_path / "a", 1, 90.0),
+        verdict_at(tmp_path / "b", 2, 10.0, answer="likely yes"),
+    )
+    found = compare(first, second)
+    assert found.exit_code == 3, found.output
+    lines = found.stdout.splitlines()
+    assert lines[:2] == [
+        "cannot tell: B was 9 times slower (sustained), in one run each, which may be noise",
+        "",
+    ]
+    assert f"A {first}: 1 verdict (3 steps)," in " ".join(found.stdout.split())
+    words = [" ".join(line.split()) for line in lines]
+    assert "verdict answer yes (95 %) likely yes (75 %)" in words
+    assert (
+        "verdict sustained at least 90 MB/s, less than 94.5 MB/s at least 10 MB/s, less than 10.5 MB/s"
+        in words
+    )
+    assert "verdict margin factor 9 factor 1" in words
+    assert any(line.startswith("search sustained 90 MB/s 10 MB/s -88.9 % too few runs") for line in words)
+    assert words[-1] == "- one run each gives no information about noise"
+    assert "indistinguishable" not in found.stdout
+
+
+def test_the_page_of_two_verdicts_has_them_in_its_table(tmp_path: Path) -> None:
+    first, second = verdict_at(tmp_path / "a", 1, 90.0), verdict_at(tmp_path / "b", 2, 10.0, answer="no")
+    base, other = read_sets([first, second])
+    page = page_of(storages.compare(base, other), "x.json")
+    assert page.answer == "B is worse"
+    text = markdown_of([page])
+    assert (
+        "- A sustains the X, B does not; B was 9 times slower (sustained), in one run each, which may be"
+        " noise." in text
+    )
+    assert "| verdict | answer | yes (95 %) | no (95 %) |  |  | worse |  |" in text
+    assert "| search | sustained | 90 MB/s | 10 MB/s | -88.9 % | no interval | too few runs |  |" in text
+
+
+@pytest.mark.parametrize(
+    ("answers", "outcome", "answer"),
+    [
+        (("yes", "no"), "worse", "worse"),
+        (("no", "yes"), "better", "cannot tell"),
+        (("likely yes", "no"), None, "cannot tell"),
+        (("yes", "yes"), None, "cannot tell"),
+    ],
+)
+def test_verdicts_that_contradict_each_other_with_confidence_decide(
+    tmp_path: Path, answers: tuple[str, str], outcome: str | None, answer: str
+) -> None:
+    """Metrics of one run each decide nothing."""
+    first, second = (verdict_at(tmp_path / str(day), day, answer=said) for day, said in enumerate(answers, 1))
+    comparison = valid_document(compare(first, second, "--json").stdout, "comparison")
+    assert isinstance(comparison, Comparison)
+    assert (comparison.verdicts, comparison.answer) == (outcome, answer)
+    if outcome == "worse":
+        assert "A sustains the X, B does not; B was" in compare(first, second).stdout
+
+
+def test_verdicts_that_differ_only_in_length_are_compared(tmp_path: Path) -> None:
+    first = verdict_at(tmp_path / "a", 1)
+    second = verdict_at(tmp_path / "b", 2, frames=600, ring_frames=50)
+    comparison = valid_document(compare(first, second, "--json").stdout, "comparison")
+    assert isinstance(comparison, Comparison)
+    assert comparison.parameters == []
+    assert [(each.case, each.name, each.base, each.other) for each in comparison.conditions] == [
+        ("at the detector's rate", "length", "30 s", "60 s"),
+        ("at the detector's rate", "frames that stay", "all", "the newest 50"),
+    ]
+
+
+def test_an_unpaced_run_is_not_a_sustained_rate(tmp_path: Path) -> None:
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for day, path in enumerate(paths, 1):
+        documents = (
+            paced_document(rate, due, started=f"2026-01-{day:02}T0{hour}:00:00Z")
+            for hour, (rate, due) in enumerate(((0.0, 100), (10.0, 300)))
+        )
+        full, at_rate = documents
+        steps = [step_of("full speed", full), step_of("rate", at_rate)]
+        path.write_text(verdict_of(*steps).model_dump_json())
+    (facts,) = read_sets(paths)[0].verdicts
+    assert facts.sustained_bytes_per_s == 10**7
+    assert facts.unpaced_bytes_per_s != 10**7
+    shown = [" ".join(line.split()) for line in compare(*paths).stdout.splitlines()]
+    assert "verdict sustained at least 10 MB/s at least 10 MB/s" in shown
+    assert any(line.startswith("verdict unpaced ") for line in shown)
+
+
+def index_of(*paths: Path) -> Catalogue:
+    index = Catalogue(default_path())
+    index.forget([each.id for each in index.documents()])
+    for path in paths:
+        index.add(read_entry(path))
+    return index
+
+
+def test_two_targets_are_compared_by_their_newest_measurements(tmp_path: Path) -> None:
+    """The old verdict of one of them, its run of another workload and an invalid one do not count."""
+    ssd, nfs = tmp_path / "ssd", tmp_path / "nfs"
+    for folder in (ssd, nfs):
+        folder.mkdir()
+        (folder / "other.json").write_text("{}")
+    old = verdict_at(tmp_path / "1", 1, 50.0, target=str(ssd))
+    newest = verdict_at(tmp_path / "2", 9, 80.0, target=str(ssd), frames=600)
+    other = verdict_at(tmp_path / "3", 8, 20.0, target=str(nfs))
+    invalid = verdict_at(tmp_path / "4", 10, 1.0, answer="invalid", target=str(nfs))
+    strays = []
+    for day, frame_bytes, folder in ((-1, 9, ssd), (-2, 9, nfs), (30, 7, ssd)):
+        run = run_at(60 * 24 * day, frame_bytes=frame_bytes).model_copy(update={"target": str(folder)})
+        strays.append(tmp_path / f"run{day}")
+        strays[-1].write_text(run.model_dump_json())
+    index_of(old, newest, other, invalid, *strays)
+    found = compare(ssd, nfs, "--json")
+    comparison = valid_document(found.stdout, "comparison")
+    assert isinstance(comparison, Comparison), found.output
+    assert (comparison.base.name, comparison.other.name) == (str(ssd), str(nfs))
+    assert [v.sustained_bytes_per_s for v in comparison.base.verdicts] == [8e7]
+    assert [v.sustained_bytes_per_s for v in comparison.other.verdicts] == [2e7]
+    assert "cannot tell: B was 4 times slower (sustained), in one run each" in compare(ssd, nfs).stdout
+
+
+def test_measurements_of_the_newest_day_count_together(tmp_path: Path) -> None:
+    paths = [
+        verdict_at(tmp_path / f"{name}{day}", day, target=f"/{name}")
+        for name, days in (("a", (1, 5, 6)), ("b", (2,)))
+        for day in days
+    ]
+    first, second = newest_sets([Path("/a"), Path("/b")], index_of(*paths))
+    assert [len(each.verdicts) for each in (first, second)] == [2, 1]
+
+
+def test_targets_of_one_campaign_are_compared_block_by_block(tmp_path: Path) -> None:
+    numbers = numpy.random.default_rng(3).lognormal(0, 0.01, (2, 4))
+    campaign = campaign_of({"rate=1 target=ssd": 2e7 * numbers[0], "rate=1 target=nfs": 1e7 * numbers[1]})
+    folders = {"ssd": "/fast", "nfs": "/slow/data"}
+    runs = [
+        each.model_copy(
+            update={"run": each.run.model_copy(update={"target": folders[each.case.partition("target=")[2]]})}
+        )
+        for each in campaign.runs
+    ]
+    path = tmp_path / "c.json"
+    whole = Campaign.model_validate(
+        campaign.model_dump()
+        | {
+            "runs": [each.model_dump() for each in runs],
+            "targets": [{"name": name, "path": place} for name, place in folders.items()],
+            "cases": [{"name": f"rate=1 target={name}", "target": name} for name in folders],
+        }
+    )
+    path.write_text(whole.model_dump_json())
+    base, other = newest_sets([Path("/fast"), Path("/slow/data")], index_of(path))
+    comparison = storages.compare(base, other)
+    (row,) = (row for row in comparison.values if row.value == "throughput")
+    assert (row.case, row.outcome, row.design, row.pairs) == ("rate=1", "worse", "in blocks", 4)
+    assert row.effect == pytest.approx(0.5, rel=0.02)
+
+
+def test_targets_without_a_common_measurement_say_what_they_have(tmp_path: Path) -> None:
+    ssd, nfs = tmp_path / "ssd", tmp_path / "nfs"
+    ssd.mkdir()
+    verdict = verdict_at(tmp_path / "1", 1, target=str(ssd))
+    run = tmp_path / "2"
+    run.write_text(run_at(0).model_copy(update={"target": str(nfs)}).model_dump_json())
+    index_of(verdict, run)
+    refused = compare(ssd, nfs)
+    assert refused.exit_code == 2
+    said = " ".join(refused.output.split())
+    assert f"{ssd} has a verdict X; {nfs} has a run of frames" in said
+    unknown = compare(ssd, tmp_path / "tape")
+    assert unknown.exit_code == 2
+    assert "tape is neither a document nor a folder of documents, and the run index has no" in " ".join(
+        unknown.output.split()
+    )
+    (ssd / "a.json").write_text(verdict.read_text())
+    tape = tmp_path / "tape"
+    tape.mkdir()
+    folders = compare(ssd, tape)
+    assert folders.exit_code == 2
+    assert f"the run index has no valid measurement of {tape}" in " ".join(folders.output.split())
+    mixed = compare(verdict, nfs)
+    assert mixed.exit_code == 2
+    assert f"nfs is neither a document nor a folder of documents, but {verdict} is" in " ".join(
+        mixed.output.split()
+    )
 
 
 def test_other_parameters_are_refused_unless_that_is_meant(tmp_path: Path) -> None:
@@ -163,9 +466,34 @@ def test_other_parameters_are_refused_unless_that_is_meant(tmp_path: Path) -> No
         (tmp_path / name).write_text(run_at(place, frame_bytes=10 ** (5 + place)).model_dump_json())
     refused = compare(tmp_path / "a", tmp_path / "b")
     assert refused.exit_code == 2
-    assert "frame size is 100 kB and 1 MB" in refused.output
+    assert "differ in frame size: 100 kB and 1 MB" in refused.output
     assert "--force" in refused.output
     assert compare(tmp_path / "a", tmp_path / "b", "--force").exit_code == 3
+
+
+def test_different_workloads_are_named_with_their_units(tmp_path: Path) -> None:
+    for name, day, frame_bytes in (("a", 0, 131072), ("b", 1, 10**6)):
+        (tmp_path / name).write_text(run_at(60 * 24 * day, frame_bytes=frame_bytes).model_dump_json())
+    words = " ".join(compare(tmp_path / "a", tmp_path / "b", "--force").stdout.split())
+    assert "frame size 128 KiB" in words
+    assert "but the workloads differ in frame size: 128 KiB and" in words
+    assert "frame_bytes" not in words
+
+
+def test_only_the_cause_of_different_workloads_is_named(tmp_path: Path) -> None:
+    """Queue and deadline follow from the rate, and all steps of a verdict have the same parameters."""
+    for day, rate in ((1, 2.0), (2, 100.0)):
+        kinds: tuple[StepKind, ...] = ("rate", "soak")
+        steps = []
+        for hour, kind in enumerate(kinds):
+            document = paced_document(rate, 300, started=f"2026-01-0{day}T0{hour}:00:00Z").model_dump()
+            document["plan"]["workload"] |= {"buffer_frames": int(rate), "late_after_s": 1 / rate}
+            steps.append(step_of(kind, LoadDocument.model_validate(document)))
+        (tmp_path / str(day)).write_text(verdict_of(*steps).model_dump_json())
+    refused = compare(tmp_path / "1", tmp_path / "2")
+    assert refused.exit_code == 2
+    said = " ".join(refused.output.split())
+    assert "differ in rate: 2 Hz and 100 Hz what to do" in said
 
 
 def test_a_set_without_a_valid_run_is_invalid(tmp_path: Path) -> None:
@@ -313,7 +641,7 @@ def test_ranks_are_parameters_and_a_template_is_none(tmp_path: Path) -> None:
     assert compare(tmp_path / "a", tmp_path / "b").exit_code == 3, "one run each"
     refused = compare(tmp_path / "a", tmp_path / "c")
     assert refused.exit_code == 2
-    assert "ranks is 1 and 4" in " ".join(refused.output.split())
+    assert "differ in ranks: 1 and 4" in " ".join(refused.output.split())
 
 
 def test_a_verdict_beside_something_else_is_another_measurement(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Plans a campaign, and runs what is not done of it yet."""
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -8,18 +9,24 @@ from pathlib import Path
 
 import numpy
 
+from penstock.bench.campaign.cells import Cell, run_inside
+from penstock.bench.campaign.faults import scaled_schedules
+from penstock.bench.campaign.places import Places
 from penstock.bench.campaign.view_checks import require_known, require_told_apart, require_yielded
-from penstock.bench.data.folder import BenchFolder, RoomAdvice, require_room, require_target, require_writable
+from penstock.bench.data.folder import RoomAdvice, require_room, require_writable
 from penstock.bench.judge.conditions import conditions_of, conditions_of_machine
 from penstock.bench.option_words import LIMITS, as_parameters
 from penstock.bench.run.jobs import Job, NetworkJob
+from penstock.bench.run.parameters import WorkloadParameters
 from penstock.bench.run.run import Telling
-from penstock.bench.run.workloads import WORKLOADS, WorkloadParameters, parameters_of
+from penstock.bench.run.workloads import WORKLOADS, parameters_of
 from penstock.bench.statistics.profile import profiled
+from penstock.lab.storage import storage_at
 from penstock.model.bench.campaign_files import CASES_MAX, REFERENCE, CampaignFile
-from penstock.model.bench.campaigns import Campaign, Case, CaseFailure, CaseRun, Parameter, Target
+from penstock.model.bench.campaigns import FAULTS, Campaign, Case, CaseFailure, CaseRun, Parameter, Target
 from penstock.model.bench.runs import Run
 from penstock.model.errors import InterruptedRunError, PenstockError, UsageError
+from penstock.model.storage_url import Place, StorageUrl
 from penstock.model.units import human_number
 
 # What is taken for storage that nobody has measured yet, and for what a run takes beside its load.
@@ -34,9 +41,11 @@ class CampaignPlan:
 
     campaign: Campaign
     jobs: dict[str, Job | NetworkJob]  # by the case's name
+    parameters: dict[str, WorkloadParameters] = dataclasses.field(default_factory=dict)
+    """of the jobs, for a process that makes them again; empty for jobs of a command"""
 
     def with_runs_of(self, campaign: Campaign) -> "CampaignPlan":
-        return CampaignPlan(campaign, self.jobs)
+        return CampaignPlan(campaign, self.jobs, self.parameters)
 
     def bytes_at_once(self) -> int:
         return max(job.bytes for job in self.jobs.values())
@@ -47,7 +56,13 @@ class CampaignPlan:
 
     def seconds_left(self) -> float:
         """At least where the rate is given, and as a guess where storage is unpaced."""
-        return sum(estimate_s(self.jobs[case.name]) for _, case in left_of(self.campaign))
+        runs = sum(estimate_s(self.jobs[case.name]) for _, case in left_of(self.campaign))
+        return runs if self.campaign.runs else runs + self._making_s()
+
+    def _making_s(self) -> float:
+        """Of data sets: on each target, the largest of its cases."""
+        longest = max((job.making_s for job in self.jobs.values() if isinstance(job, Job)), default=0.0)
+        return longest * max(1, len(self.campaign.targets))
 
 
 def estimate_s(job: Job | NetworkJob) -> float:
@@ -69,10 +84,18 @@ def left_of(campaign: Campaign) -> Iterator[tuple[int, Case]]:
     """Block and case of each run that does not exist yet, in their order."""
     done = campaign.done
     for block in range(campaign.blocks):
-        for number in order_of(campaign.seed, block, len(campaign.cases)):
-            case = campaign.cases[number]
+        for case in _ordered(campaign, block):
             if (block, case.name) not in done:
                 yield block, case
+
+
+def _ordered(campaign: Campaign, block: int) -> list[Case]:
+    """Of one block. With laboratories, those of one target follow each other: one is up at a time."""
+    cases = [campaign.cases[number] for number in order_of(campaign.seed, block, len(campaign.cases))]
+    if any(target.laboratory for target in campaign.targets):
+        first = {case.target: place for place, case in reversed(list(enumerate(cases)))}
+        cases.sort(key=lambda case: first[case.target])
+    return cases
 
 
 def plan_campaign(
@@ -94,7 +117,8 @@ def plan_campaign(
         )
     planned = [_planned(name, file, point, factor) for point in points]
     require_yielded(file, planned)
-    cases, jobs = [], {}
+    schedules = scaled_schedules(file, factor)
+    cases, jobs, parameters_of_jobs = [], {}, {}
     for target in targets:
         for point, parameters in zip(points, planned, strict=True):
             shown = _shown(parameters, point, factor)
@@ -104,7 +128,7 @@ def plan_campaign(
                     f"the case {case.name} is defined twice in the campaign", "remove one of them"
                 )
             cases.append(case)
-            jobs[case.name] = parameters.job()
+            jobs[case.name], parameters_of_jobs[case.name] = parameters.job(), parameters
     campaign = Campaign(
         name=name,
         title=file.title,
@@ -115,6 +139,7 @@ def plan_campaign(
         scale=factor,
         targets=list(targets),
         profile=file.profile,
+        schedules=schedules,
         views=file.views,
         seed=seed,
         blocks=file.blocks if blocks is None else blocks,
@@ -122,12 +147,12 @@ def plan_campaign(
         runs=[],
     )
     require_told_apart(campaign)
-    return CampaignPlan(campaign, jobs)
+    return CampaignPlan(campaign, jobs, parameters_of_jobs)
 
 
-def plan_repetitions(job: Job, target: Path, repetitions: int) -> CampaignPlan:
+def plan_repetitions(job: Job, target: Place, repetitions: int) -> CampaignPlan:
     """A campaign that repeats one case."""
-    place = Target(name=str(target), path=str(target.absolute()))
+    place = Target(name=str(target), path=str(target.absolute() if isinstance(target, Path) else target))
     campaign = Campaign(
         name=job.workload,
         title=f"{job.workload} on {target}, {repetitions} times",
@@ -144,7 +169,7 @@ def plan_repetitions(job: Job, target: Path, repetitions: int) -> CampaignPlan:
 def _planned(name: str, file: CampaignFile, point: dict[str, Parameter], factor: float) -> WorkloadParameters:
     """The parameters of one case, tried out: a case that is not possible is found before the first run."""
     try:
-        parameters = parameters_of(file.workload, file.parameters | point).scaled(factor)
+        parameters = _parameters(file, point).scaled(factor)
         parameters.job()
     except UsageError as error:
         where = ", ".join(f"{key} {value}" for key, value in point.items())
@@ -155,6 +180,12 @@ def _planned(name: str, file: CampaignFile, point: dict[str, Parameter], factor:
             f"{REFERENCE} has all parameters" if remedy == LIMITS else remedy,
         ) from error
     return parameters
+
+
+def _parameters(file: CampaignFile, point: dict[str, Parameter]) -> WorkloadParameters:
+    """Of the workload. Faults of servers come from the campaign."""
+    all_ = file.parameters | point
+    return parameters_of(file.workload, {name: all_[name] for name in all_ if name != FAULTS})
 
 
 def _shown(
@@ -179,7 +210,7 @@ def _departures(
     """What the scale does to what the file describes, a sentence a parameter."""
     sentences = []
     for key in planned[0].SCALED if factor != 1 else ():
-        before = [parameters_of(file.workload, file.parameters | point) for point in points]
+        before = [_parameters(file, point) for point in points]
         found = {(each.shown(key), after.shown(key)) for each, after in zip(before, planned, strict=True)}
         changed = sorted(
             f"{_short(was)} became {_short(now)}" for was, now in found if now is not None and was != now
@@ -195,9 +226,17 @@ def _short(value: Parameter) -> str:
 
 
 def require_targets(plan: CampaignPlan) -> None:
-    """Every folder is there, and has room for the largest of its cases; addresses are tried by the runs."""
+    """Every folder is there, and has room for the largest of its cases; addresses are tried by the runs.
+
+    What the runs require besides is there, too.
+    """
+    for job in plan.jobs.values():
+        if isinstance(job, Job):
+            job.require()
     for target in plan.campaign.folders:
-        path = Path(target.path)
+        path = storage_at(target.path)
+        if isinstance(path, StorageUrl):
+            continue
         require_writable(path)
         jobs = [plan.jobs[case.name] for case in plan.campaign.cases if case.target == target.name]
         require_room(path, max(job.bytes for job in jobs), max(job.files for job in jobs), _ROOM)
@@ -215,7 +254,7 @@ def resumed(plan: CampaignPlan, document: Campaign, name: str = "the document") 
             f"--target: {name} was measured on {there}, not on {here}",
             "repeat the original --target, or name a new --output",
         )
-    for field in ("name", "workload", "seed", "scale", "profile", "parameters", "cases"):
+    for field in ("name", "workload", "seed", "scale", "profile", "parameters", "schedules", "cases"):
         mine, theirs = getattr(wanted, field), getattr(document, field)
         if mine != theirs:
             raise UsageError(
@@ -233,6 +272,8 @@ def resumed(plan: CampaignPlan, document: Campaign, name: str = "the document") 
 
 def _target_text(target: Target) -> str:
     """Returns the target as --target names it."""
+    if target.laboratory:
+        return f"{target.system or target.name}=lab:{target.laboratory}"
     servers = f",servers={target.servers}" if target.servers is not None else ""
     local = f",local={target.local}" if target.local else ""
     return f"{target.system or target.name}={target.path}{servers}{local}"
@@ -255,9 +296,9 @@ def strange_conditions(campaign: Campaign) -> list[str]:
     for target in campaign.targets:
         of_target = (each.run for each in campaign.runs if cases[each.case] == target.name)
         before = next((run.conditions for run in of_target), None)
-        if before is None:
+        if before is None or target.laboratory:
             continue
-        now = conditions_of(Path(target.path)) if target.name in folders else conditions_of_machine()
+        now = conditions_of(storage_at(target.path)) if target.name in folders else conditions_of_machine()
         for name in (
             "host",
             "kernel",
@@ -297,42 +338,57 @@ class CampaignTelling:
 def run_campaign(plan: CampaignPlan, notify: CampaignTelling) -> Campaign:
     """All runs that are not there yet. Interrupted where somebody ends it; what is done then was saved."""
     campaign, pace = plan.campaign, _Pace(plan)
-    for block, case in list(left_of(campaign)):
-        done = len(campaign.done)
-        notify.standing(
-            Standing(done, len(campaign.cases) * campaign.blocks, block, case.name, pace.left_s())
-        )
-        begun = time.monotonic()
-        made = _run_case(plan, case, block, notify)
-        field = "runs" if isinstance(made, CaseRun) else "failures"
-        campaign = campaign.model_copy(update={field: [*getattr(campaign, field), made]})
-        notify.save(campaign)
-        pace.passed(plan.jobs[case.name], time.monotonic() - begun)
+    with Places() as places:
+        for block, case in list(left_of(campaign)):
+            done = len(campaign.done)
+            notify.standing(
+                Standing(done, len(campaign.cases) * campaign.blocks, block, case.name, pace.left_s())
+            )
+            begun = time.monotonic()
+            made = _run_case(plan, case, block, places, notify)
+            field = "runs" if isinstance(made, CaseRun) else "failures"
+            campaign = campaign.model_copy(update={field: [*getattr(campaign, field), made]})
+            notify.save(campaign)
+            pace.passed(plan.jobs[case.name], time.monotonic() - begun)
     return campaign
 
 
-def _run_case(plan: CampaignPlan, case: Case, block: int, notify: CampaignTelling) -> CaseRun | CaseFailure:
-    """A failed run is written down; a folder that cannot be removed after a run costs no figures."""
+def _run_case(
+    plan: CampaignPlan, case: Case, block: int, places: Places, notify: CampaignTelling
+) -> CaseRun | CaseFailure:
+    """A failed run is written down."""
     target = next(each for each in plan.campaign.targets if each.name == case.target)
-    job, run, profile = plan.jobs[case.name], None, plan.campaign.profile
+    job, profile = plan.jobs[case.name], plan.campaign.profile
     try:
         if isinstance(job, NetworkJob):
             run = profiled(profile, lambda: job.run(target.path, notify.load), notify.trouble)
         else:
-            require_target(Path(target.path))
-            require_room(Path(target.path), job.bytes, job.files)
-            with BenchFolder.make(Path(target.path), needed_bytes=job.bytes) as folder:
-                run = profiled(profile, lambda: job.run(folder, notify.load), notify.trouble)
+            run = _run_at(plan, case, places, target, job, notify)
     except InterruptedRunError:
         raise
     except (PenstockError, OSError) as error:
         notify.trouble(f"{case.name}: {error}")
-        if run is None:
-            when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            return CaseFailure(case=case.name, block=block, problem=str(error), when=when)
-    assert run is not None
+        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        return CaseFailure(case=case.name, block=block, problem=str(error), when=when)
     _end_where_interrupted(run)
     return CaseRun(case=case.name, block=block, run=run)
+
+
+def _run_at(
+    plan: CampaignPlan, case: Case, places: Places, target: Target, job: Job, notify: CampaignTelling
+) -> Run:
+    """Where the mount point of a laboratory is visible only inside, a process in it makes the run."""
+    path, inside = places.path_of(target), places.inside_of(target)
+    laboratory, faults = places.laboratory_of(target), plan.campaign.faults_of(case)
+    cell = Cell(job, path, laboratory, faults, plan.campaign.profile)
+
+    def trouble(text: str) -> None:
+        notify.trouble(f"{case.name}: {text}")
+
+    if not inside:
+        return cell.run(notify.load, trouble)
+    parameters = plan.parameters[case.name]
+    return run_inside(inside, cell, plan.campaign.workload, parameters, notify.load, trouble)
 
 
 def _end_where_interrupted(run: Run) -> None:

@@ -6,24 +6,28 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
 from penstock.bench.judge.verdict import is_at_least
 from penstock.bench.statistics.values import Value, too_short_of, values_of
-from penstock.files.documents import Document, parse_document, read_bytes
+from penstock.files.documents import Document, Indexed, parse_indexed, read_bytes
 from penstock.model.bench.campaigns import Campaign, Parameter
-from penstock.model.bench.entries import Entry, EntryTarget, EntryValue, Kind
+from penstock.model.bench.entries import RECORDER, Entry, EntryTarget, EntryValue, Kind
+from penstock.model.bench.recorder_words import recorder_text
+from penstock.model.bench.rehearsals import Rehearsal
 from penstock.model.bench.runs import Run, Validity, Verdict
 from penstock.model.errors import UsageError
 
-_MODELS: dict[Kind, type[Run] | type[Verdict] | type[Campaign]] = {
+_MODELS: dict[Kind, type[Indexed]] = {
     "run": Run,
     "verdict": Verdict,
+    "rehearsal": Rehearsal,
     "campaign": Campaign,
 }
 # As they are written, the format is the first field.
-_HEAD = re.compile(rb'\s*\{\s*"format"\s*:\s*"penstock-(?P<kind>run|verdict|campaign) [0-9]+"')
+_HEAD = re.compile(rb'\s*\{\s*"format"\s*:\s*"penstock-(?P<kind>run|verdict|rehearsal|campaign) [0-9]+"')
 _HEAD_BYTES = 200
 _WORST: tuple[Validity, ...] = ("invalid", "warned", "valid")
 
@@ -37,21 +41,65 @@ def kind_of(head: bytes) -> Kind | None:
 def read_entry(path: Path) -> Entry:
     """Of a document. A UsageError where it is none."""
     text = read_bytes(path)
-    return entry_of(parse_document(text, str(path)), path, text)
+    return entry_of(parse_indexed(text, str(path)), path, text)
 
 
-def entry_of(document: Document, path: Path, text: bytes) -> Entry:
+def entry_of(document: Indexed, path: Path, text: bytes) -> Entry:
     """Of `document`, which lies at `path` as `text`. A UsageError where the path is not UTF-8."""
     try:
         str(path.absolute()).encode()
     except UnicodeEncodeError as error:
         raise UsageError(f"the path {str(path)!r} is not UTF-8", "rename it") from error
+    place = _Place(str(path.absolute()), hashlib.sha256(text).hexdigest(), len(text), path.stat().st_mtime_ns)
+    return _of_rehearsal(document, place) if isinstance(document, Rehearsal) else _of_runs(document, place)
+
+
+@dataclass(frozen=True)
+class _Place:
+    path: str
+    sha256: str
+    bytes: int
+    modified_ns: int
+
+
+def _of_rehearsal(document: Rehearsal, place: _Place) -> Entry:
+    """Its steps are no runs: they have figures of the chain, and none of the storage alone."""
+    hz = {"needed": document.needed_hz} | (
+        {} if document.sustained_hz is None else {"measured": document.sustained_hz}
+    )
+    return Entry(
+        **asdict(place),
+        kind="rehearsal",
+        name=document.detector,
+        started=document.started,
+        host=document.host,
+        targets=[EntryTarget(path=document.target, file_system=document.file_system)],
+        parameters={
+            "transport": document.transport,
+            "ranks": document.ranks,
+            "sender": document.sender,
+            RECORDER: recorder_text(document.configuration),
+            "configuration": document.configuration_file,
+        },
+        validity="invalid" if document.answer == "invalid" else "valid",
+        answer=document.answer,
+        runs=len(document.steps),
+        complete=document.problem is None,
+        values={
+            name: EntryValue(
+                value=rate_hz * document.frame_bytes,
+                unit="B/s",
+                at_least=name == "measured" and document.less_than_hz is None,
+            )
+            for name, rate_hz in hz.items()
+        },
+    )
+
+
+def _of_runs(document: Document, place: _Place) -> Entry:
     runs = _runs_of(document)
     return Entry(
-        path=str(path.absolute()),
-        sha256=hashlib.sha256(text).hexdigest(),
-        bytes=len(text),
-        modified_ns=path.stat().st_mtime_ns,
+        **asdict(place),
         kind=_kind(document),
         name=_name_of(document),
         started=min((run.document.started for run in runs), default=""),
@@ -69,10 +117,15 @@ def entry_of(document: Document, path: Path, text: bytes) -> Entry:
 
 
 def _validity_of(document: Document, runs: Sequence[Run]) -> Validity | None:
-    """Of the worst run. A verdict leaves out those of its runs that are invalid, unless all of it is."""
+    """Of the worst run. A verdict leaves out those of its runs that are invalid, unless all of it is.
+
+    Its probes count for nothing: a longer run replaced each of them.
+    """
     found = {run.validity for run in runs}
-    if isinstance(document, Verdict) and document.answer != "invalid":
-        found.discard("invalid")
+    if isinstance(document, Verdict):
+        found = {step.run.validity for step in document.steps if step.kind != "probe"}
+        if document.answer != "invalid":
+            found.discard("invalid")
     return next((kind for kind in _WORST if kind in found), None)
 
 
@@ -163,15 +216,26 @@ def find_documents(place: Path) -> Iterator[Path]:
     for folder, _, names in os.walk(place):
         for name in sorted(names):
             path = Path(folder, name)
-            if path.suffix == ".json" and _looks_like_a_document(path):
+            if path.suffix == ".json" and looks_like_a_document(path):
                 yield path
 
 
-def _looks_like_a_document(path: Path) -> bool:
+def looks_like_a_document(path: Path) -> bool:
+    """By its first bytes."""
+    return kind_at(path) is not None
+
+
+def looks_comparable(path: Path) -> bool:
+    """By its first bytes: rehearsals are shown, and not compared."""
+    return kind_at(path) not in (None, "rehearsal")
+
+
+def kind_at(path: Path) -> Kind | None:
+    """By its first bytes; None if it is not a document of Penstock."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever
-            return False
+            return None
         with path.open("rb") as file:
-            return kind_of(file.read(_HEAD_BYTES)) is not None
+            return kind_of(file.read(_HEAD_BYTES))
     except OSError:
-        return False
+        return None

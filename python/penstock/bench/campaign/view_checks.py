@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from penstock.bench.campaign.views import shown_cases
-from penstock.bench.run.workloads import WorkloadParameters
+from penstock.bench.run.parameters import WorkloadParameters
 from penstock.bench.statistics.profile import KINDS
-from penstock.bench.statistics.values import PROCESSOR_TIME
+from penstock.bench.statistics.values import FAULT_VALUES, FRAMES_FAULT_VALUES, PROCESSOR_TIME
 from penstock.model.bench.campaign_files import CampaignFile
 from penstock.model.bench.campaigns import OF_TARGETS, Campaign, Case, Parameter, View
 from penstock.model.errors import UsageError
@@ -29,6 +29,9 @@ def require_yielded(file: CampaignFile, planned: Sequence[WorkloadParameters]) -
     there = dict.fromkeys(names)
     if file.profile and PROCESSOR_TIME in there:
         there |= dict.fromkeys(f"{PROCESSOR_TIME}: {kind}" for kind in KINDS)
+    if file.schedules:
+        of_frames = file.workload == "frames"
+        there |= dict.fromkeys(FRAMES_FAULT_VALUES if of_frames else FAULT_VALUES)
     for view in file.views:
         for value in view.shown_values:
             if value not in there:

@@ -7,7 +7,7 @@ from functools import cached_property
 from statistics import fmean, median
 
 from penstock.bench.statistics.values import Reading, Unit, Value, readings_of, too_short_of, values_of
-from penstock.model.bench.campaigns import Aggregate, Baseline, Campaign, Case, Line, Parameter, View
+from penstock.model.bench.campaigns import NUMBERS, Aggregate, Baseline, Campaign, Case, Line, Parameter, View
 from penstock.model.bench.runs import Run
 
 Key = tuple[Parameter | None, ...]
@@ -131,9 +131,8 @@ def shown_cases(campaign: Campaign, view: View) -> list[Case]:
         return all(campaign.value_of(case, name) == value for name, value in view.leave_out.items())
 
     cases = [case for case in campaign.cases if not (view.leave_out and is_left_out(case))]
-    if "servers" not in (view.rows, *view.columns):
-        return cases
-    return [case for case in cases if campaign.value_of(case, "servers") is not None]
+    numbers = [name for name in NUMBERS if name in (view.rows, *view.columns)]
+    return [case for case in cases if all(campaign.value_of(case, name) is not None for name in numbers)]
 
 
 def grid_of(campaign: Campaign, view: View) -> Grid:
@@ -289,8 +288,9 @@ def _case_like(campaign: Campaign, case: Case, parameters: Mapping[str, Paramete
 def _place_of(
     campaign: Campaign, case: Case, parameters: Mapping[str, Parameter]
 ) -> dict[str, Parameter | None]:
-    """On its target, unless another one is named; with another number of servers it is of the same system."""
+    """On its target, unless another one is named; with another number of servers or clients of its system."""
     if "target" in parameters or "system" in parameters:
         return {}
-    name = "system" if "servers" in parameters else "target"
-    return {name: campaign.value_of(case, name)}
+    if not set(NUMBERS) & set(parameters):
+        return {"target": campaign.value_of(case, "target")}
+    return {name: campaign.value_of(case, name) for name in ("system", *NUMBERS) if name not in parameters}

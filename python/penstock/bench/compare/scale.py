@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from penstock.bench.statistics.intervals import median_interval
 from penstock.bench.statistics.values import Value
@@ -34,6 +35,15 @@ class Scale:
     def change(self, number: float) -> float:
         """A share of what it was, or a difference."""
         return self.effect(number) - 1 if self.as_ratio else number
+
+
+# An interval beyond this factor on both sides excludes nothing that is plausible.
+_PLAUSIBLE_FACTOR = 10.0
+
+
+def is_undetermined(low: float, high: float, scale: Literal["ratio", "difference"]) -> bool:
+    """Whether an interval of effects reaches from less than a tenth to more than ten times."""
+    return scale == "ratio" and low < 1 / _PLAUSIBLE_FACTOR and high > _PLAUSIBLE_FACTOR
 
 
 def middle_of(values: Sequence[float]) -> Middle:

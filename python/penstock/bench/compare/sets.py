@@ -1,26 +1,38 @@
 """Sets of runs out of documents and folders, for whoever compares them."""
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from penstock.bench.data.content import content_text
+from penstock.bench.judge.evidence import STEP_NAMES
+from penstock.bench.judge.verdict import at_rate_bytes_per_s
 from penstock.bench.option_words import field_words, value_words
+from penstock.bench.run.workloads import WORKLOADS
 from penstock.bench.statistics.values import Value, too_short_of, values_of
 from penstock.files.documents import Document, read_document
 from penstock.model.bench.campaigns import Campaign
-from penstock.model.bench.comparisons import Difference, SetFacts
+from penstock.model.bench.comparisons import Difference, SetFacts, VerdictFacts
+from penstock.model.bench.load import FramesWorkload
 from penstock.model.bench.runs import Run, Validity, Verdict
+from penstock.model.bench.science import ScienceWorkload
+from penstock.model.cli_option import Cli, CliField
 from penstock.model.errors import UsageError
 from penstock.model.text import counted
+from penstock.model.units import human_seconds, human_size, parse_size
 
+SUSTAINED = "sustained"
+SEARCH, UNPACED = STEP_NAMES["search"], STEP_NAMES["full speed"]
 # Values of few folders, which take next to nothing: whether these are long enough is chance.
 OF_TREES = ("tree create", "tree remove")
 _FOLDER_DOCUMENTS_MAX = 10_000
 # Parameters of reporting and storage, which do not affect the measurement.
 _NOT_MEASURED = {"record", "folder", "host", "port", "token"}
+# How long a run of frames is, and how many files stay meanwhile: it may be the reason of a difference.
+_EXTENT = {"frames", "ring_frames"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +48,7 @@ class Measured:
     values: dict[str, Value]
     parameters: dict[str, str]  # of the workload
     conditions: dict[str, str]
+    extent: dict[str, str] = field(default_factory=dict)  # how long it was
     fault: str = ""  # what the storage did wrong: an error, or other bytes than were written
     too_short: frozenset[str] = frozenset()  # names of values that it would have, had it been longer
     failed_checks: tuple[str, ...] = ()
@@ -48,6 +61,7 @@ class RunSet:
     name: str
     runs: list[Measured]
     failed: tuple[str, ...] = ()  # the case of each run that came to nothing
+    verdicts: tuple[VerdictFacts, ...] = ()
 
     @property
     def valid(self) -> list[Measured]:
@@ -67,12 +81,12 @@ class RunSet:
         if case not in there:
             raise UsageError(f'{self.name} has no case "{case}"', f"its cases are: {', '.join(there)}")
         failed = tuple(each for each in self.failed if each == case)
-        return RunSet(self.name, [run for run in self.runs if run.case == case], failed)
+        return RunSet(self.name, [run for run in self.runs if run.case == case], failed, self.verdicts)
 
     @property
     def facts(self) -> SetFacts:
         valid = self.valid
-        times = [run.started.isoformat() for run in valid]
+        times = [run.started.astimezone(UTC).isoformat() for run in valid]
         return SetFacts(
             name=self.name,
             runs=len(valid),
@@ -81,6 +95,7 @@ class RunSet:
             failed=len(self.failed),
             first=min(times, default=""),
             last=max(times, default=""),
+            verdicts=list(self.verdicts),
         )
 
 
@@ -90,22 +105,56 @@ def read_sets(paths: Iterable[Path]) -> list[RunSet]:
     A UsageError names the file that is none, and why. Runs that no campaign named have the same name in
     all sets where their parameters are the same.
     """
-    return _named([_read_set(path) for path in paths])
+    return named([read_set(str(path), documents_in(path) if path.is_dir() else [path]) for path in paths])
 
 
-def _read_set(path: Path) -> RunSet:
-    documents = documents_in(path) if path.is_dir() else [path]
+def read_set(name: str, documents: Iterable[Path], target: Path | None = None) -> RunSet:
+    """The runs of all documents; with a `target` those in that folder or below it, of cases without it."""
     runs: list[Measured] = []
     failed: list[str] = []
+    verdicts: list[VerdictFacts] = []
     for each in documents:
         document = read_document(each)
-        runs += _runs_of(each, document)
+        names = case_names(document, target)
+        runs += _runs_of(each, document, names)
         if isinstance(document, Campaign):
-            failed += [failure.case for failure in document.failures]
+            failed += [names[failure.case] for failure in document.failures if failure.case in names]
+        if isinstance(document, Verdict):
+            verdicts.append(_facts_of(document))
     if not runs:
-        raise UsageError(f"{path} has no run", "a campaign that was stopped at once has none")
+        raise UsageError(f"{name} has no run", "a campaign that was stopped at once has none")
     refuse_doubles(runs)
-    return RunSet(str(path), sorted(runs, key=lambda run: run.started), tuple(failed))
+    return RunSet(name, sorted(runs, key=lambda run: run.started), tuple(failed), tuple(verdicts))
+
+
+def case_names(document: Document, target: Path | None) -> dict[str, str]:
+    """The cases of a campaign by name: those on `target`, and what they are called without it."""
+    if not isinstance(document, Campaign):
+        return {}
+    if target is None:
+        return {case.name: case.name for case in document.cases}
+    inside = {each.name for each in document.targets if Path(each.path).is_relative_to(target)}
+    return {
+        case.name: case.name.removesuffix(f"target={case.target}").rstrip() or document.name
+        for case in document.cases
+        if case.target in inside
+    }
+
+
+def _facts_of(verdict: Verdict) -> VerdictFacts:
+    # Without a search it is the throughput of the unpaced run.
+    sustained = verdict.measured_bytes_per_s if verdict.search is not None else None
+    return VerdictFacts(
+        detector=verdict.detector,
+        answer=verdict.answer,
+        confidence=verdict.confidence,
+        needed_bytes_per_s=verdict.needed_bytes_per_s,
+        sustained_bytes_per_s=at_rate_bytes_per_s(verdict) if sustained is None else sustained,
+        less_than_bytes_per_s=verdict.less_than_bytes_per_s,
+        unpaced_bytes_per_s=verdict.unpaced_bytes_per_s,
+        lost=verdict.lost,
+        due=verdict.due,
+    )
 
 
 def documents_in(folder: Path) -> list[Path]:
@@ -135,26 +184,48 @@ def refuse_doubles(runs: Iterable[Measured]) -> None:
         seen[key] = run.document
 
 
-def _runs_of(path: Path, document: Document) -> Iterator[Measured]:
+def _runs_of(path: Path, document: Document, names: dict[str, str]) -> Iterator[Measured]:
     match document:
         case Run():
             yield _measured(path, document, None, None)
         case Verdict():
-            # The rates of a search are others each time, and a preliminary check was made again.
-            for step in document.steps:
-                if step.kind not in ("search", "probe"):
-                    yield _of_step(_measured(path, step.run, step.kind, None), document.beside)
+            yield from (_beside(run, document.beside) for run in _parts_of(path, document))
         case Campaign():
             for made in document.runs:
-                yield _measured(path, made.run, made.case, made.block)
+                if made.case in names:
+                    yield _measured(path, made.run, names[made.case], made.block)
 
 
-def _of_step(measured: Measured, beside: str) -> Measured:
-    """The number of unpaced frames in a verdict follows from their rate, and is not a parameter."""
-    stated = measured.parameters | ({"beside": beside} if beside else {})
-    if measured.case == "full speed":
-        stated = {name: value for name, value in stated.items() if name != "frames"}
-    return replace(measured, parameters=stated)
+def _parts_of(path: Path, verdict: Verdict) -> Iterator[Measured]:
+    """The steps that are the same in each verdict, and the search as one run: its steps' rates are not."""
+    for step in verdict.steps:
+        if step.kind == "full speed":  # whose number of frames follows from their rate
+            yield replace(_measured(path, step.run, UNPACED, None), extent={})
+        elif step.kind not in ("search", "probe"):
+            yield _measured(path, step.run, STEP_NAMES[step.kind], None)
+    first = next((step.run for step in verdict.steps if step.kind == "search"), None)
+    low, high = verdict.measured_bytes_per_s, verdict.less_than_bytes_per_s
+    if first is None or low is None or high is None or verdict.answer == "invalid":
+        return
+    found = _measured(path, first, SEARCH, None)
+    # The limit may be anywhere in the bracket.
+    value = Value(low, "B/s", "higher", (high - low) / math.sqrt(12))
+    stated = {name: text for name, text in found.parameters.items() if name != "rate_hz"}
+    yield Measured(
+        case=SEARCH,
+        block=None,
+        document=found.document,
+        started=found.started,
+        host=found.host,
+        validity="valid",
+        values={SUSTAINED: value},
+        parameters=stated,
+        conditions=found.conditions,
+    )
+
+
+def _beside(run: Measured, beside: str) -> Measured:
+    return replace(run, parameters=run.parameters | {"beside": beside}) if beside else run
 
 
 def _measured(path: Path, run: Run, case: str | None, block: int | None) -> Measured:
@@ -181,6 +252,7 @@ def _measured(path: Path, run: Run, case: str | None, block: int | None) -> Meas
         values=values,
         parameters=parameters,
         conditions=_conditions(run),
+        extent=_extent(run),
         fault=_fault_of(run),
         too_short=frozenset(too_short_of(run)) - set(values),
         failed_checks=tuple(check.name for check in run.checks if check.outcome == "failed"),
@@ -195,9 +267,9 @@ def _fault_of(run: Run) -> str:
     return (run.document.problem or "") if run.validity == "invalid" else ""
 
 
-def _named(sets: list[RunSet]) -> list[RunSet]:
+def named(sets: list[RunSet]) -> list[RunSet]:
     """Runs without a name get one of their workload and those parameters that are not the same in all."""
-    nameless = [run.parameters for set_ in sets for run in set_.runs if not run.case]
+    nameless = [run.parameters | run.extent for set_ in sets for run in set_.runs if not run.case]
     names = {name: None for parameters in nameless for name in parameters if name != "kind"}
     telling = [name for name in names if len({parameters.get(name) for parameters in nameless}) > 1]
 
@@ -210,10 +282,12 @@ def _named(sets: list[RunSet]) -> list[RunSet]:
         return ", ".join([parameters["kind"], *stated])
 
     return [
-        RunSet(
-            set_.name,
-            [run if run.case else replace(run, case=name_of(run.parameters)) for run in set_.runs],
-            set_.failed,
+        replace(
+            set_,
+            runs=[
+                run if run.case else replace(run, case=name_of(run.parameters | run.extent))
+                for run in set_.runs
+            ],
         )
         for set_ in sets
     ]
@@ -221,7 +295,10 @@ def _named(sets: list[RunSet]) -> list[RunSet]:
 
 def _parameters(run: Run) -> dict[str, str]:
     plan = run.document.plan
-    stated = plan.workload.model_dump(exclude=_NOT_MEASURED) | {"content": content_text(plan)}
+    if isinstance(plan.workload, ScienceWorkload):
+        return _science_parameters(plan.workload)
+    hidden = _NOT_MEASURED | (_EXTENT if isinstance(plan.workload, FramesWorkload) else set())
+    stated = plan.workload.model_dump(exclude=hidden) | {"content": content_text(plan)}
     if isinstance(stated.get("image"), dict):
         stated["image"] = plan.workload.model_dump()["image"][
             "suffix"
@@ -233,6 +310,34 @@ def _parameters(run: Run) -> dict[str, str]:
     return {name: _text(value) for name, value in stated.items()}
 
 
+def _science_parameters(workload: ScienceWorkload) -> dict[str, str]:
+    """By option. What is written, and how, follows from these."""
+    fields = WORKLOADS[workload.name].model_fields
+    found: dict[str, str] = {"kind": workload.name}
+    if "jobs" in fields:  # others search for a number, or have their own options
+        found["--jobs"] = str(workload.jobs)
+    for name, value in workload.parameters.items():
+        is_size = name in fields and CliField((name,), fields[name], Cli(), {}).is_size
+        text = _exact_size(value) if is_size and isinstance(value, int) else _text(value)
+        found[f"--{name.replace('_', '-')}"] = text
+    return found
+
+
+def _exact_size(count: int) -> str:
+    """ "4 MiB", unless that is rounded: what differs has different texts."""
+    text = human_size(count)
+    return text if parse_size(text) == count else f"{count} B"
+
+
+def _extent(run: Run) -> dict[str, str]:
+    load = run.document.plan.workload
+    if not isinstance(load, FramesWorkload):
+        return {}
+    length = human_seconds(load.frames / load.rate_hz) if load.rate_hz else counted(load.frames, "frame")
+    kept = f"the newest {load.ring_frames}" if load.ring_frames else "all"
+    return {"length": length, "frames that stay": kept}
+
+
 def _conditions(run: Run) -> dict[str, str]:
     """That may be the reason of a difference. The command is not among them: its parts are."""
     stated = run.conditions.model_dump(exclude={"free_bytes", "command", "versions"})
@@ -241,6 +346,7 @@ def _conditions(run: Run) -> dict[str, str]:
         stated[f"version of {name}"] = value
     if run.document.job is not None:
         stated["mpi"] = run.document.job.library
+        stated["clients"] = max(1, len(set(run.document.job.folders.values())))
     for name, value in run.document.plan.backend.model_dump(exclude={*_NOT_MEASURED, "sync"}).items():
         stated["back end" if name == "kind" else f"back end: {name}"] = value
     return {name.replace("_", " "): _text(value) for name, value in stated.items()}

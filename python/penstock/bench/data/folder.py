@@ -1,9 +1,9 @@
-"""The folder that a run works in: made and marked by it, and removed by what its manifest lists.
+"""The directory of a run: the run creates and marks it, and removes what its manifest lists.
 
-Nothing is ever written into a folder that was there before, and nothing is removed that the manifest does
-not name: a run that was killed leaves its manifest, and `penstock bench clean` removes what that lists.
-Files are listed before they are made. The manifest is written through the folder's descriptor: who puts
-a link in the folder's place leads nothing elsewhere.
+A run never writes into a directory that existed before, and never removes what the manifest does not name:
+a killed run leaves its manifest, and `penstock bench clean` removes what that lists. Files are listed
+before they are created. The manifest is written through the directory's descriptor, so that a link in its
+place redirects nothing.
 """
 
 import contextlib
@@ -23,14 +23,18 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from penstock.bench.data.trees import TreeSet, names_in, remove_file
+from penstock.bench.data.trees import TreeSet, names_in, remove_files
 from penstock.files.storage import find_mount
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.problems import reason_of
+from penstock.model.storage_url import Place, names_url
 from penstock.model.units import human_bytes, human_percent, human_size
 from penstock.programs.signals import signals_later
 
 NAME = "penstock-bench-"
+DATA_NAME = "penstock-data-"
+"""of the directory of a data set: several runs use it, and a run leaves it"""
+_NAMES = (NAME, DATA_NAME)
 MANIFEST = "penstock-bench.json"
 _UNFINISHED = MANIFEST + ".new"
 _MANIFEST_BYTES_MAX = 1 << 20
@@ -51,22 +55,27 @@ RESERVE_INODES = 1000
 
 
 class FileSet(BaseModel):
-    """Files called PREFIX000000000.SUFFIX up to, and without, number `count`; or NAME.partial."""
+    """Files PREFIX000000000.SUFFIX with numbers below `count`, and NAME.partial of each.
+
+    With `parts`, also the source files of a series: PREFIX000000000_member_0.SUFFIX.
+    """
 
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     prefix: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*-$", max_length=40)
     count: int = Field(ge=0, le=10**9)
     suffix: str = Field("bin", pattern=r"^[a-z0-9]+(\.[a-z0-9]+)?$", max_length=10)
+    parts: bool = False
 
     def has(self, name: str) -> bool:
-        numbered = rf"{re.escape(self.prefix)}([0-9]{{9}})\.{re.escape(self.suffix)}(\.partial)?"
+        part = r"(?:_member_[0-9]{1,9})?" if self.parts else ""
+        numbered = rf"{re.escape(self.prefix)}([0-9]{{9}}){part}\.{re.escape(self.suffix)}(\.partial)?"
         match = re.fullmatch(numbered, name)
         return match is not None and int(match[1]) < self.count
 
 
 class Manifest(BaseModel):
-    """What a run may have written into its folder."""
+    """What a run may have written into its directory."""
 
     model_config = ConfigDict(defer_build=True, extra="forbid")
 
@@ -80,14 +89,16 @@ class Manifest(BaseModel):
     kept: bool = Field(False, description="it was to stay")
     sets: list[FileSet] = []
     trees: list[TreeSet] = []
-    in_the_way: str = Field("", description="entries that existed before the run")
+    in_the_way: str = Field(
+        "", description="entry of the user's that had a name of the run; then nothing is removed"
+    )
 
 
 class BenchFolder:
-    """Use as a context manager: leaving it removes what the run wrote, and the folder."""
+    """The directory of a run. Leaving it as a context manager removes the run's files and itself."""
 
     def __init__(self, path: Path, manifest: Manifest, keep: bool = False) -> None:
-        """Claims the folder for this process. A UsageError where another one works in it."""
+        """Claims the directory for this process. Raises UsageError if another process works in it."""
         self.path = path
         self._manifest = manifest
         self._keep = keep
@@ -103,21 +114,23 @@ class BenchFolder:
             pass  # a file system without locks
 
     def close(self) -> None:
-        """Gives the folder up without removing it."""
+        """Releases the directory without removing it."""
         if self._claim >= 0:
             os.close(self._claim)
         self._claim = -1
 
     @classmethod
-    def make(cls, target: Path, keep: bool = False, needed_bytes: int = 0) -> Self:
-        """A new folder in `target`, which is there; with `keep` it stays, and what is in it.
+    def make(cls, target: Path, keep: bool = False, needed_bytes: int = 0, name: str | None = None) -> Self:
+        """Creates a directory in `target`, which exists; with `keep` it is not removed at the end.
 
-        A UsageError where nothing may be made in `target`; a PenstockError where `needed_bytes` and what
-        other runs on `target` will still write do not fit.
+        Its name is unique, unless it is given.
+
+        Raises UsageError if `target` is not writable; PenstockError if it has no room for `needed_bytes`
+        and what other runs on `target` will still write.
         """
         require_target(target)
-        name = f"{NAME}{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:8]}"
-        path = target.absolute() / name
+        unique = f"{NAME}{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:8]}"
+        path = target.absolute() / (name or unique)
         is_made = False
         try:
             with signals_later():  # most come while the storage is asked to make the folder
@@ -141,7 +154,7 @@ class BenchFolder:
 
     @classmethod
     def left_at(cls, path: Path) -> Self:
-        """The folder of a run that did not remove it. A UsageError where it is not certain that it is one."""
+        """Returns the directory that a run left. Raises UsageError if it may be another's or is in use."""
         try:
             status = path.lstat()
             manifest = _read_manifest(path) or _manifest_of_unmarked(path, status)
@@ -151,7 +164,7 @@ class BenchFolder:
                 "remove it yourself if it is yours",
             ) from error
         marked = (manifest.name, manifest.inode) == (path.name, status.st_ino)
-        if not path.name.startswith(NAME) or not stat.S_ISDIR(status.st_mode) or not marked:
+        if not path.name.startswith(_NAMES) or not stat.S_ISDIR(status.st_mode) or not marked:
             raise UsageError(
                 f"{path} is not the directory that its {MANIFEST} was written for",
                 "it was copied or renamed; remove it yourself if it is yours",
@@ -165,10 +178,10 @@ class BenchFolder:
         return folder
 
     def _require_abandoned(self) -> None:
-        """Where a lock says nothing: of another machine, and on a file system without locks."""
+        """Raises UsageError if a run may be using it that holds no visible lock, as on another machine."""
         made_by = self._manifest
         if made_by.host in ("", platform.node()):
-            if not self._is_locked and made_by.pid and _is_running(made_by.pid):
+            if not self._is_locked and made_by.pid and is_running(made_by.pid):
                 raise UsageError(
                     f"a run may be using {self.path}: its process {made_by.pid} exists, and the file system"
                     f" has no locks",
@@ -185,11 +198,11 @@ class BenchFolder:
 
     @property
     def kept(self) -> bool:
-        """It was to stay."""
+        """Whether the run was to keep it."""
         return self._manifest.kept
 
     def announce(self, files: FileSet | TreeSet) -> None:
-        """To be called before the first of these files or folders is made."""
+        """Lists files or trees in the manifest. Call it before the first of them is created."""
         if isinstance(files, TreeSet):
             self._manifest.trees.append(files)
         else:
@@ -197,9 +210,10 @@ class BenchFolder:
         self._write_manifest()
 
     def note_problem(self, problem: str | None) -> None:
-        """What ended a run. Where that was somebody's file in the way, nothing is removed while it is there.
+        """Records what ended a run. If that was a user's file with a name of the run's, nothing is removed.
 
-        It has a name of the run's own; so may others that nobody came to yet.
+        A run comes to one such file only. Others may have names of frames that it never wrote, so that names
+        no longer show which files are its own, even when the user has moved that one away.
         """
         name = _name_in_the_way(problem or "", self.path.name)
         if name:
@@ -207,17 +221,15 @@ class BenchFolder:
             self._write_manifest()
 
     def _require_nothing_in_the_way(self) -> None:
-        name = self._manifest.in_the_way
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            if name:
-                os.stat(name, dir_fd=self._claim, follow_symlinks=False)
-                raise PenstockError(
-                    f"{self.path} was not removed: {name} existed before the run",
-                    "move your files away, then `penstock bench clean` removes the rest",
-                )
+        if self._manifest.in_the_way:
+            raise PenstockError(
+                f"{self.path} was not removed: {self._manifest.in_the_way} existed before the run, and"
+                " further files in it may be yours",
+                "move your files away, then remove the directory yourself",
+            )
 
     def _write_manifest(self) -> None:
-        """By the descriptor, and never through a link."""
+        """Writes it through the descriptor, never through a link."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(_UNFINISHED, dir_fd=self._claim)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -228,7 +240,7 @@ class BenchFolder:
         os.rename(_UNFINISHED, MANIFEST, src_dir_fd=self._claim, dst_dir_fd=self._claim)
 
     def remove(self) -> None:
-        """Removes what is listed, and the folder. A PenstockError names what is not its own."""
+        """Removes the listed files and the directory. Raises PenstockError that names another file in it."""
         try:
             self._remove()
         except OSError as error:
@@ -238,7 +250,7 @@ class BenchFolder:
             ) from error
 
     def clear(self) -> None:
-        """Removes the files that are listed; the folder stays, for more."""
+        """Removes the listed files; the directory stays for further ones."""
         try:
             with _Opened(self.path, self._claim) as opened:
                 self._require_nothing_in_the_way()
@@ -300,7 +312,7 @@ def _name_in_the_way(problem: str, folder: str) -> str:
 
 
 def _lock(folder: int) -> None:
-    """A BlockingIOError where a run has it. Whoever only looks whether one does has it for a moment, too."""
+    """Locks the directory. Raises BlockingIOError if a run holds the lock; others test it for a moment."""
     for _ in range(_LOCK_TRIES - 1):
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -356,7 +368,7 @@ def _remove_unmarked(path: Path) -> None:
         path.rmdir()
 
 
-def _is_running(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -457,9 +469,7 @@ class _Opened:
 
     def remove(self, wanted: _Wanted) -> None:
         """Regular files only: a link or a folder of a listed name was put there by somebody else."""
-        for name in names_in(self._descriptor):
-            if wanted(name):
-                remove_file(self._descriptor, name)
+        remove_files(self._descriptor, [name for name in names_in(self._descriptor) if wanted(name)])
 
     def remove_trees(self, trees: list[TreeSet]) -> Iterator[str]:
         """What is left is yielded, but for the manifest."""
@@ -472,9 +482,9 @@ class _Opened:
 
 
 def find_left(target: Path) -> Iterator[Path]:
-    """Folders in `target` that are called as those of runs are."""
+    """Folders in `target` that are called as those of runs and of data sets are."""
     require_target(target)
-    return (path for path in sorted(target.iterdir()) if path.name.startswith(NAME))
+    return (path for path in sorted(target.iterdir()) if path.name.startswith(_NAMES))
 
 
 def find_removable(target: Path, kept: bool) -> tuple[list[BenchFolder], list[UsageError]]:
@@ -503,6 +513,12 @@ def require_target(target: Path, purpose: str = "to measure") -> None:
             f"the name of the target {str(target)!r} is not UTF-8", "rename it, or name a symbolic link to it"
         ) from error
     if not target.is_dir():
+        if names_url(target):
+            # Not all of it: it may have a password or a token, which nothing has refused yet.
+            scheme = target.parts[0]
+            raise UsageError(
+                f"a URL ({scheme}//) is not possible here", f"name a mounted directory {purpose}"
+            )
         what = "is not a directory" if target.exists() else "does not exist"
         raise UsageError(f"the target {target} {what}", f"name a directory on the storage {purpose}")
 
@@ -522,7 +538,7 @@ _REFUSALS = frozenset(
 
 
 @contextlib.contextmanager
-def usable(target: Path) -> Iterator[None]:
+def usable(target: Place) -> Iterator[None]:
     """What goes wrong with a storage that was there becomes a PenstockError that names it."""
     try:
         yield
@@ -540,7 +556,14 @@ def room_for_frames(target: Path, stored_bytes: int, file_a_frame: bool) -> int:
     room = os.statvfs(target)
     free = room.f_bavail * room.f_frsize - int(room.f_blocks * room.f_frsize * RESERVE_SHARE)
     frames = max(0, free // stored_bytes)
-    return min(frames, max(0, room.f_favail - RESERVE_INODES)) if file_a_frame and room.f_files else frames
+    if not file_a_frame or not _limits_files(room):
+        return frames
+    return min(frames, max(0, room.f_favail - RESERVE_INODES))
+
+
+def _limits_files(room: os.statvfs_result) -> bool:
+    """Systems that make inodes as they need them report 0 of 0; CephFS reports -1 free ones."""
+    return room.f_files > 0 and room.f_favail >= 0
 
 
 @dataclass(frozen=True)
@@ -573,8 +596,7 @@ def require_room(target: Path, needed_bytes: int, files: int, advice: RoomAdvice
             " system)",
             f"{advice.fewer_bytes}, or choose another target",
         )
-    # File systems that make inodes as they need them say 0 of 0.
-    if room.f_files and room.f_favail - RESERVE_INODES < files:
+    if _limits_files(room) and room.f_favail - RESERVE_INODES < files:
         raise PenstockError(
             f"{advice.what} makes {files} files, but {target} has inodes for only {room.f_favail}",
             advice.fewer_files,

@@ -13,7 +13,7 @@ FrameFormat = Literal["raw", "cbf", "cbf.gz", "tiff", "hdf5"]
 _TYPE: PixelType = "int32"
 
 
-def _rows_and_columns(shape: str) -> tuple[int, int]:
+def rows_and_columns(shape: str) -> tuple[int, int]:
     match = re.fullmatch(r"([0-9]{1,7})x([0-9]{1,7})", shape)
     rows, columns = (int(match[1]), int(match[2])) if match else (0, 0)
     if not (1 <= rows <= 1 << 20 and 1 <= columns <= 1 << 20):
@@ -46,7 +46,7 @@ def image_request(
         raise UsageError(
             f"image files of {type_} are not supported", f"one of {', '.join(get_args(PixelType))}"
         )
-    rows, columns = _rows_and_columns(shape)
+    rows, columns = rows_and_columns(shape)
     return ImageRequest.model_validate({"format": format_, "rows": rows, "columns": columns, "type": type_})
 
 
@@ -72,5 +72,5 @@ def frame_bytes_of(
                 "--type requires --shape",
             )
         return size
-    rows, columns = _rows_and_columns(shape or "")
+    rows, columns = rows_and_columns(shape or "")
     return rows * columns * pixel_bytes(type_ or _TYPE)

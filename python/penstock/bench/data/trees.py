@@ -5,6 +5,8 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -14,6 +16,8 @@ from penstock.model.bench.load import MetadataWorkload
 _ITEM = re.compile(r"([defg])([0-9]{3}|[1-9][0-9]{3,4})-([0-9]{9})")
 _FOLDER = re.compile(r"t(0|[1-9][0-9]{0,4})")
 _FILE_LETTERS = "fg"
+_LARGE_BYTES = 1 << 20
+_THREADS, _AT_ONCE = 4, 1024
 
 
 class TreeSet(BaseModel):
@@ -90,13 +94,44 @@ def names_in(folder: int) -> list[str]:
         return [entry.name for entry in entries]
 
 
+def remove_files(folder: int, names: list[str]) -> None:
+    """Several at a time where there are many: file systems that discard blocks wait for the disk."""
+    if len(names) <= _AT_ONCE:
+        for name in names:
+            remove_file(folder, name)
+        return
+    with ThreadPoolExecutor(_THREADS) as threads:
+        for first in range(0, len(names), _AT_ONCE):
+            list(threads.map(partial(remove_file, folder), names[first : first + _AT_ONCE]))
+
+
 def remove_file(folder: int, name: str) -> bool:
     """Only a regular one with no second name: anything else was put there by somebody else."""
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
         return False
-    os.unlink(name, dir_fd=folder)
+    if status.st_size < _LARGE_BYTES:
+        os.unlink(name, dir_fd=folder)
+    else:
+        _remove_large(folder, name)
     return True
+
+
+def _remove_large(folder: int, name: str) -> None:
+    """Frees its space at once: a client of MooseFS keeps that of a removed file for minutes.
+
+    It is emptied only when it has no name any more: it may be a mount point, or get a second name meanwhile.
+    """
+    file = -1
+    with contextlib.suppress(OSError):
+        file = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    try:
+        os.unlink(name, dir_fd=folder)
+        if file >= 0 and os.fstat(file).st_nlink == 0:
+            os.ftruncate(file, 0)
+    finally:
+        if file >= 0:
+            os.close(file)
 
 
 def _remove_empty(folder: int, name: str) -> Iterator[str]:

@@ -21,6 +21,7 @@ from penstock.model.bench.load import (
     FramesWorkload,
     LoadDocument,
     NullBackend,
+    RemoteBackend,
     StoreBackend,
     StreamPhase,
     StreamWorkload,
@@ -30,6 +31,7 @@ from penstock.model.bench.runs import STREAM_S_MIN, Check, CheckOutcome, StreamF
 from penstock.model.units import human_bytes, human_number, human_percent, human_seconds
 
 LONG_ENOUGH, LARGE_ENOUGH = "long enough", "large compared with memory (read)"
+COMPLETE = "complete"
 NO_STEAL, QUIET, AT_HAND = "no steal", "machine quiet", "processors available"
 SHORT_S = 10.0
 FAR_TOO_SHORT_S = STREAM_S_MIN
@@ -40,8 +42,11 @@ STEAL_SHARE, STEAL_SHARE_MAX = 0.01, 0.1
 OTHERS_SHARE = 0.2
 WAIT_SHARE = 0.05
 CACHED_SHARE, CACHED_SHARE_MAX = 0.01, 0.1
+_OF_SERVERS = "a file counts when the server has it; how much the server keeps in memory is unknown"
 # Of a frame's period.
 LATENCY_SHARE = 0.05
+# By which begin and end differ: what scatters as much says nothing about a steady state.
+_SCATTER_FACTOR = 2.0
 # Of fewer, the one in which nothing more becomes due is too much of the whole.
 _PERIODS_MIN = 10
 
@@ -157,7 +162,7 @@ def check_complete(document: LoadDocument) -> Check:
     counts = document.frames
     if document.problem is not None and counts is not None and counts.unfinished and not counts.failed:
         return make_check(
-            "complete",
+            COMPLETE,
             "warning",
             "the run completes",
             document.problem,
@@ -168,16 +173,26 @@ def check_complete(document: LoadDocument) -> Check:
         advice = (
             NO_SPACE_ADVICE if is_no_space(document.problem) else "fix the reported error, then run again"
         )
-        return make_check("complete", "failed", "no error", document.problem, advice=advice)
-    actual = "it was interrupted" if document.interrupted else "the run completed"
+        return make_check(COMPLETE, "failed", "no error", document.problem, advice=advice)
+    actual = interruption_text(document) if document.interrupted else "the run completed"
     return make_check(
-        "complete",
+        COMPLETE,
         "warning" if document.interrupted else "ok",
         "the run completes",
         actual,
         "either",
         "run again",
     )
+
+
+def interruption_text(document: LoadDocument) -> str:
+    """Returns "interrupted after 3 of 20 s" of a run at a rate, and "it was interrupted" of others."""
+    workload, counts = document.plan.workload, document.frames
+    if not isinstance(workload, FramesWorkload) or workload.rate_hz <= 0 or counts is None:
+        return "it was interrupted"
+    after, whole = (human_seconds(count / workload.rate_hz) for count in (counts.due, counts.planned))
+    number, _, unit = after.rpartition(" ")
+    return f"interrupted after {number if whole.endswith(f' {unit}') else after} of {whole}"
 
 
 def check_long_enough(
@@ -216,8 +231,9 @@ def check_storage_was_written(
     name, expected = "storage, not the page cache", "direct I/O, or a sync"
     if isinstance(backend, NullBackend):
         return make_check(name, "ok", expected, "not applicable: nothing was stored (--backend null)")
-    if memory_file_system:
-        return make_check(name, "ok", expected, "not applicable: the target is memory")
+    if memory_file_system or isinstance(backend, RemoteBackend):
+        found = "not applicable: the target is memory" if memory_file_system else _OF_SERVERS
+        return make_check(name, "ok", expected, found)
     if document.storage.direct and not direct_cached:
         return make_check(name, "ok", expected, "direct I/O")
     memory = int(document.machine["before"]["memory_bytes"].get("total", 0))
@@ -310,7 +326,7 @@ def check_steady(document: LoadDocument, workload: FramesWorkload, longer: str) 
         return
     done = numpy.asarray(document.records.done_ns, dtype=numpy.float64)
     if (moved := bandwidth_movement(done[done >= 0])) is not None:
-        yield _steady("bandwidth", longer, moved, moved.moved, moved.change < 0)
+        yield _steady("bandwidth", longer, moved, moved.change < 0)
     if workload.rate_hz == 0:
         return
     latencies = latencies_ns(document.records.done_ns, workload.rate_hz)
@@ -318,23 +334,32 @@ def check_steady(document: LoadDocument, workload: FramesWorkload, longer: str) 
         # Beside the time that a frame has, microseconds are nothing, however sure they are.
         matters = abs(moved.after - moved.before) > LATENCY_SHARE / workload.rate_hz
         beside = f", or {human_seconds(LATENCY_SHARE / workload.rate_hz)}"
-        yield _steady("latency", longer, moved, moved.moved and matters, moved.change > 0, beside)
+        yield _steady("latency", longer, moved, moved.change > 0, beside, matters=matters)
 
 
 def check_steady_phase(phase: StreamPhase, longer: str) -> Iterator[Check]:
     """By the bytes of the intervals that are whole: the last one has what came after it, too."""
     if (moved := movement_of(numpy.asarray(phase.series.bytes[:-1], dtype=numpy.float64))) is not None:
-        yield _steady(f"bandwidth ({phase.phase})", longer, moved, moved.moved, moved.change < 0)
+        yield _steady(f"bandwidth ({phase.phase})", longer, moved, moved.change < 0)
 
 
-def _steady(what: str, longer: str, found: Movement, moved: bool, got_worse: bool, beside: str = "") -> Check:
-    """Figures of a storage that gets slower are better than what comes. `beside`: what counts for nothing."""
+def _steady(
+    what: str, longer: str, found: Movement, got_worse: bool, beside: str = "", *, matters: bool = True
+) -> Check:
+    """Figures of a storage that gets slower are better than what comes. `beside`: what counts for nothing.
+
+    Unless it `matters`, a change is below that.
+    """
     change = human_percent(found.change, sign="+")
-    actual = f"{'slower' if got_worse else 'faster'} at the end: {change}"
-    if not moved:
-        actual = (
-            f"{change} at the end, within {'the scatter' if abs(found.change) > CHANGE_MIN else 'the limit'}"
-        )
+    moved = found.moved and matters
+    if moved:
+        actual = f"{'slower' if got_worse else 'faster'} at the end: {change}"
+    elif abs(found.change) <= CHANGE_MIN or not matters:
+        actual = f"{change} at the end, within the limit"
+    elif found.factor < _SCATTER_FACTOR:
+        actual = f"{change} at the end, within the scatter"
+    else:
+        actual = f"cannot be assessed: the scatter is too large ({change} at the end)"
     return make_check(
         f"steady {what}",
         "warning" if moved else "ok",
@@ -374,6 +399,11 @@ def check_read(
     """Where the bytes came from."""
     if memory_file_system or isinstance(document.plan.backend, NullBackend):
         return
+    if isinstance(document.plan.backend, RemoteBackend):
+        yield make_check(
+            "read from storage", "ok", "not from this machine's memory", "the client keeps nothing"
+        )
+        return
     name, expected = "read from storage", f"at most {100 * CACHED_SHARE:.0f} % in the page cache before"
     cached = phase.cached_share
     # A store is written with direct I/O, and read by HDF5, which goes through it.
@@ -402,7 +432,8 @@ def check_size(
     document: LoadDocument, phase: StreamFigures, memory_file_system: bool, own_cache: str
 ) -> Iterator[Check]:
     """What is read does not fit into a cache that the kernel does not show."""
-    if phase.phase != "read" or memory_file_system or isinstance(document.plan.backend, NullBackend):
+    kept_nowhere = isinstance(document.plan.backend, NullBackend | RemoteBackend)
+    if phase.phase != "read" or memory_file_system or kept_nowhere:
         return
     memory = int(document.machine["before"]["memory_bytes"].get("total", 0))
     sizes = f"{human_bytes(phase.bytes)} read, {human_bytes(memory)} of memory"
@@ -501,7 +532,7 @@ def _check_waiting(waits: list[int], seconds: float, option: str) -> Iterator[Ch
         AT_HAND,
         "ok" if share <= WAIT_SHARE else "warning",
         f"no thread waits for a processor for more than {100 * WAIT_SHARE:.0f} % of the time",
-        f"{100 * share:.1f} %",
+        f"waiting for a processor: {100 * share:.1f} % of the time",
         "worse",
         f"reduce {option}, or use a machine with more cores",
     )

@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from penstock import __version__
+from penstock.bench.data.folder import NAME
 from penstock.bench.judge.rank_checks import make_check
 from penstock.files.storage import Mount, find_mount, storage_facts
 from penstock.model.bench.runs import Check, Conditions
+from penstock.model.storage_url import Place, StorageUrl
 from penstock.programs.locate import checkout
 
 _MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
@@ -31,8 +33,12 @@ _LAYERS_MAX = 8
 _DELETED = " (deleted)"
 
 
-def conditions_of(target: Path) -> Conditions:
+def conditions_of(target: Place) -> Conditions:
     """Of `target`, a folder, and this machine."""
+    if isinstance(target, StorageUrl):
+        folder = target.parent if target.name.startswith(NAME) else target
+        of_server = {"file_system": target.scheme, "mount_source": str(folder)}
+        return conditions_of_machine().model_copy(update=of_server)
     facts, mount, room = storage_facts(target), find_mount(target), os.statvfs(target)
     options = mount.options.items() if mount else ()
     storage = {

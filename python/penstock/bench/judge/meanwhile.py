@@ -3,14 +3,16 @@
 import contextlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
 from penstock.bench.data.folder import others_at_work
 from penstock.bench.judge.rank_checks import make_check
+from penstock.bench.judge.waits import WaitSampler
 from penstock.files.storage import find_mount
 from penstock.model.bench.load import LoadDocument, PosixBackend
 from penstock.model.bench.runs import Check, Conditions, Meanwhile
+from penstock.model.storage_url import Place, StorageUrl
 from penstock.model.units import human_bytes
 
 ALONE, REACHED = "storage used exclusively", "moved by the device"
@@ -25,52 +27,91 @@ _NOTED_BYTES_EACH = 64 << 10
 # What an idle machine writes: logs, and whatever is due.
 _IDLE_BYTES_PER_S = 1 << 20
 _SECTOR_BYTES = 512
-_PRESSURE = Path("/proc/pressure")
 _PLAIN_KINDS = ("ext2", "ext3", "ext4", "xfs")
 _PLAIN_DISK = re.compile(r"(sd|vd|xvd|hd)[a-z]+|(nvme[0-9]+n|mmcblk)[0-9]+")
 _BLOCKS = Path("/sys/dev/block")
-
-
-@dataclass(frozen=True)
-class _Look:
-    waits_s: float | None
-    memory_s: float | None
-    moved: tuple[int, int] | None
-    """bytes read and written"""
+_DEVICES_IN_A_CHAIN_MAX = 8
 
 
 class Watch:
-    """Looks when it is made, before the run in `folder`, and when `seen` is called, after it."""
+    """Looks when it is made, before the run in `folder`, and when `seen` is called, after it.
 
-    def __init__(self, folder: Path, pressure: Path = _PRESSURE, blocks: Path = _BLOCKS) -> None:
-        self._folder, self._pressure = folder, pressure
+    As a context manager around the run, it stops sampling also if that fails.
+    """
+
+    def __init__(self, folder: Path, blocks: Path = _BLOCKS) -> None:
+        self._folder = folder
         mount = find_mount(folder)
         self._device = blocks / mount.device if mount is not None else None
         self._plain = mount is not None and mount.kind in _PLAIN_KINDS and _is_plain(blocks / mount.device)
         self._others = others_at_work(folder)
-        self._before = self._look()
+        self._before = _moved_bytes(self._device) if self._device else None
+        self._below = _below(self._device, blocks) if self._device is not None else None
+        self._below_before = _moved_bytes(self._below) if self._below else None
+        self._waits = WaitSampler(folder)
+        self._waits.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._waits.stop()
 
     def seen(self) -> Meanwhile:
-        before, after = self._before, self._look()
-        read, written = _since(before, after) or (0, 0)
-        is_known = self._device is not None and before.moved is not None and after.moved is not None
+        self._waits.stop()
+        before, after = self._before, _moved_bytes(self._device) if self._device else None
+        is_known = self._device is not None and before is not None and after is not None
+        read, written = (after[0] - before[0], after[1] - before[1]) if before and after else (0, 0)
         return Meanwhile(
-            processor_pressure_s=_more(before.waits_s, after.waits_s),
-            memory_pressure_s=_more(before.memory_s, after.memory_s),
             device=self._device.resolve().name if self._device is not None and is_known else "",
             plain=self._plain and is_known,
             device_read_bytes=read,
             device_written_bytes=written,
+            **self._seen_below(),
+            storage_waits=self._waits.found,
             other_runs=list(dict.fromkeys([*self._others, *others_at_work(self._folder)])),
         )
 
-    def _look(self) -> _Look:
-        waits, memory = (_waits_s(self._pressure / name) for name in ("cpu", "memory"))
-        return _Look(waits, memory, _moved_bytes(self._device) if self._device else None)
+    def _seen_below(self) -> dict[str, Any]:
+        before, after = self._below_before, _moved_bytes(self._below) if self._below else None
+        if self._below is None or before is None or after is None:
+            return {}
+        return {"below": self._below.resolve().name, "below_moved_bytes": sum(after) - sum(before)}
 
 
-def _more(before: float | None, after: float | None) -> float | None:
-    return None if before is None or after is None else after - before
+class WatchOfServer:
+    """Of a server nothing is seen from here."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def seen(self) -> Meanwhile:
+        return Meanwhile(device="", device_read_bytes=0, device_written_bytes=0, other_runs=[])
+
+
+def watch_of(place: Place) -> Watch | WatchOfServer:
+    return WatchOfServer() if isinstance(place, StorageUrl) else Watch(place)
+
+
+def _below(device: Path, blocks: Path) -> Path | None:
+    """The device that has the file of a loop device, at the end of the chain; None of another device.
+
+    Members of RAID and volumes move other bytes than the device on top; they are not followed.
+    """
+    found = None
+    for _ in range(_DEVICES_IN_A_CHAIN_MAX):
+        try:
+            file = Path((device / "loop" / "backing_file").read_text(encoding="utf-8").strip())
+        except (OSError, UnicodeDecodeError):
+            return found
+        mount = find_mount(file)
+        if mount is None or not (blocks / mount.device).exists():
+            return None  # memory, or a network
+        device = found = blocks / mount.device
+    return None
 
 
 def _is_plain(device: Path) -> bool:
@@ -80,22 +121,6 @@ def _is_plain(device: Path) -> bool:
         disk = device.parent if (device / "partition").exists() else device
         return _PLAIN_DISK.fullmatch(disk.name) is not None
     return False
-
-
-def _since(before: _Look, after: _Look) -> tuple[int, int] | None:
-    if before.moved is None or after.moved is None:
-        return None
-    return after.moved[0] - before.moved[0], after.moved[1] - before.moved[1]
-
-
-def _waits_s(pressure: Path) -> float | None:
-    """Since the machine began; the kernel brings it up to date when it is read."""
-    with contextlib.suppress(OSError, ValueError):
-        for line in pressure.read_text(encoding="ascii").splitlines():
-            kind, *fields = line.split()
-            if kind == "some":
-                return int(dict(field.split("=", 1) for field in fields)["total"]) * 1e-6
-    return None
 
 
 def _moved_bytes(device: Path) -> tuple[int, int] | None:
@@ -130,13 +155,16 @@ def check_alone(meanwhile: Meanwhile, document: LoadDocument, mount_options: str
     # A journal of all data has each byte twice, and a library may read what it writes around.
     if not meanwhile.device or own is None or "data=journal" in mount_options.split(","):
         return
-    moved = meanwhile.device_read_bytes + meanwhile.device_written_bytes
+    moved, device = max(
+        (meanwhile.device_read_bytes + meanwhile.device_written_bytes, meanwhile.device),
+        (meanwhile.below_moved_bytes, meanwhile.below),
+    )
     others = max(0, moved - own - noted - round(_IDLE_BYTES_PER_S * document.active_seconds))
     yield make_check(
         ALONE,
         "warning" if others > _OTHERS_SHARE * own else "ok",
         expected,
-        f"{human_bytes(others)} of others on {meanwhile.device}, {human_bytes(own)} of the run",
+        f"{human_bytes(others)} of others on {device}, {human_bytes(own)} of the run",
         "worse",
         advice,
     )

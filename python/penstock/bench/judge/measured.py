@@ -15,7 +15,7 @@ from penstock.model.bench.runs import Run, Validity, Verdict
 from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.plan.blocks import MeasuredBandwidth
 
-Answered = Literal["yes", "no", "cannot tell"]
+Answered = Literal["yes", "likely yes", "cannot tell", "likely no", "no"]
 
 
 def measured_bandwidth(paths: Sequence[Path]) -> MeasuredBandwidth:
@@ -53,9 +53,12 @@ def measured_bandwidth(paths: Sequence[Path]) -> MeasuredBandwidth:
     )
 
 
+_LEAST_CERTAIN_FIRST: tuple[Answered, ...] = ("cannot tell", "likely no", "likely yes", "no", "yes")
+
+
 def _common_answer(answers: Sequence[Answered]) -> Answered | None:
     """Returns the least certain one."""
-    return next((each for each in ("cannot tell", "no", "yes") if each in answers), None)
+    return next((each for each in _LEAST_CERTAIN_FIRST if each in answers), None)
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ def _found_in(path: Path) -> list[_Found]:
 def _of_verdict(path: Path, verdict: Verdict) -> _Found:
     if verdict.measured_bytes_per_s is None and verdict.answer != "invalid":
         raise UsageError(f"{path} does not have the throughput that the storage sustains", "measure again")
-    warned = any(step.run.validity == "warned" for step in verdict.steps)
+    warned = any(step.run.validity == "warned" for step in verdict.steps if step.kind != "probe")
     validity: Validity = "invalid" if verdict.answer == "invalid" else "warned" if warned else "valid"
     carried = verdict.measured_bytes_per_s or 0.0
     frame_bytes = _frame_bytes([step.run for step in verdict.steps])

@@ -10,13 +10,18 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from penstock.model.bench.runs import SearchEnd, StepOutcome, TopReason
+from penstock.model.bench.runs import SearchEnd, StepOutcome
+
+# Outcomes of steps that are made once more.
+SAYS_NOTHING: tuple[StepOutcome, ...] = ("invalid", "disturbed")
 
 # The ends of the bracket are near enough where the upper one is so much above the lower one.
 WIDTH = 0.05
 STEPS_MAX = 18
 RUNS_OF_AN_END = 2
-# A rate whose runs are invalid so often is given up, and so is the search after so many such rates.
+# The search starts at this share of the unpaced rate: a storage rarely sustains that one in open loop.
+_FIRST_SHARE = 0.8
+# A rate whose runs say nothing so often is given up, and so is the search after so many such rates.
 _INVALID_MAX, GIVEN_UP_MAX = 2, 3
 
 
@@ -71,7 +76,7 @@ class Bracket:
     @property
     def given_up_hz(self) -> list[float]:
         """Rates at which no valid run could be made."""
-        invalid = self.rates("invalid")
+        invalid = [rate_hz for rate_hz, outcome in self.runs if outcome in SAYS_NOTHING]
         return sorted({rate for rate in invalid if invalid.count(rate) >= _INVALID_MAX})
 
 
@@ -92,20 +97,17 @@ def limits_of(
     needed_hz: float,
     full_speed_hz: float | None,
     times_max: float,
-    fits_hz: float,
+    rate_max_hz: float,
     seconds_max: float,
     step_s: Callable[[float], float],
-) -> tuple[Limits, TopReason]:
-    """`fits_hz` is the highest rate whose step fits into the free space."""
-    asked_hz = times_max * needed_hz
-    limits = Limits(
+) -> Limits:
+    return Limits(
         bottom_hz=needed_hz / times_max,
-        top_hz=min(fits_hz, asked_hz),
+        top_hz=min(rate_max_hz, times_max * needed_hz),
         guess_hz=full_speed_hz,
         seconds_max=seconds_max,
         step_s=step_s,
     )
-    return limits, "space" if fits_hz < asked_hz else "asked"
 
 
 def next_rate(bracket: Bracket, limits: Limits) -> float | None:
@@ -114,6 +116,8 @@ def next_rate(bracket: Bracket, limits: Limits) -> float | None:
     if len(given_up) >= GIVEN_UP_MAX:
         return None
     low = limits.bottom_hz if bracket.held_hz is None else bracket.held_hz
+    if (first_hz := _first(low, bracket, limits)) is not None:
+        return first_hz
     rate_hz = _middle(low, bracket.lowest_failed_hz, given_up)
     if rate_hz is not None:
         return rate_hz
@@ -123,6 +127,15 @@ def next_rate(bracket: Bracket, limits: Limits) -> float | None:
     if any(rate > high for rate in given_up):
         return _middle(high, math.inf, given_up)
     return _beyond(high, limits)
+
+
+def _first(low: float, bracket: Bracket, limits: Limits) -> float | None:
+    """Near the unpaced rate, wherever that is, while nothing that was tried says more."""
+    if limits.guess_hz is None:
+        return None
+    first_hz = min(limits.top_hz, _FIRST_SHARE * limits.guess_hz)
+    is_inside = low * (1 + WIDTH) < first_hz < bracket.lowest_failed_hz / (1 + WIDTH)
+    return first_hz if is_inside and first_hz not in bracket.given_up_hz else None
 
 
 def _middle(low: float, high: float, given_up: list[float]) -> float | None:
@@ -227,7 +240,7 @@ def _kept_for(bracket: Bracket, rate_hz: float, budget: _Budget) -> Iterator[flo
 
 
 def _nothing_left(bracket: Bracket, limits: Limits) -> SearchEnd:
-    sound = Bracket(tuple(run for run in bracket.runs if run[1] != "invalid"))
+    sound = Bracket(tuple(run for run in bracket.runs if run[1] not in SAYS_NOTHING))
     if next_rate(sound, limits) is not None:
         return "invalid"
     if bracket.held_hz is None:

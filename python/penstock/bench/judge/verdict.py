@@ -1,54 +1,46 @@
-"""Can this storage take this detector? `judge` looks at nothing but what was measured."""
+"""A verdict, from nothing but what was measured."""
 
 import math
 from collections.abc import Iterator, Sequence
 
-from penstock.bench.judge.checks import CEILING_FACTOR, is_no_space
-from penstock.bench.judge.doubts import BestCase, best_case
-from penstock.bench.judge.reasons import STEP_NAMES, Measured, advice_of, answer_of, frame_counts
-from penstock.bench.judge.search import RUNS_OF_AN_END
+from penstock.bench.judge.answer import decide
+from penstock.bench.judge.bounds import Bounds
+from penstock.bench.judge.checks import CEILING_FACTOR
+from penstock.bench.judge.evidence import STEP_NAMES, Measured, frame_counts
+from penstock.bench.judge.storage_advice import next_command, storage_advice
 from penstock.bench.statistics.quantiles import share_bound
-from penstock.model.bench.runs import Run, Search, Step, Verdict
-from penstock.model.errors import ExitCode
+from penstock.model.bench.runs import Check, Run, Search, Step, Verdict
 
-EXIT_CODES = {
-    "yes": ExitCode.FINE,
-    "no": ExitCode.FAILED,
-    "cannot tell": ExitCode.CANNOT_TELL,
-    "invalid": ExitCode.INVALID,
-}
-
-
-def exit_code_of(verdict: Verdict) -> ExitCode:
-    """Storage that was full before anything was measured gives no answer."""
-    if verdict.answer == "invalid" and is_no_space(verdict.problem or ""):
-        return ExitCode.UNANSWERED
-    return EXIT_CODES[verdict.answer]
+# An upper bound that is further from the unpaced throughput than this factor says nothing about the storage.
+_BOUND_MAX = 3.0
 
 
 def judge(measured: Measured) -> Verdict:
     needed, found = measured.needed_bytes_per_s, measured.bytes_per_s
-    margin = None if found is None else found / needed - 1
     due, lost = frame_counts(measured.at_rate)
-    answer, reasons = answer_of(measured, margin, lost)
+    decision, bounds = decide(measured), measured.bounds
     return Verdict(
         detector=measured.detector,
         beside=measured.beside,
-        answer=answer,
-        reasons=[reason.text for reason in reasons],
-        # First what is to be done about that which decided.
-        advice=[
-            _with_steps(advice, measured.steps)
-            for advice in dict.fromkeys([*(r.advice for r in reasons if r.advice), *_advice(measured)])
-        ],
+        answer=decision.answer,
+        confidence=decision.confidence,
+        reasons=list(decision.reasons),
+        advice=storage_advice(measured, decision),
+        next_command=next_command(measured, decision),
+        notes=[*_notes(measured.steps), *_about_the_measurement(measured)],
         problem=measured.problem,
         needed_hz=measured.needed_hz,
         needed_bytes_per_s=needed,
+        typical_ratio=measured.typical_ratio,
         late_limit_s=measured.late_limit_s,
         measured_bytes_per_s=found,
-        margin=margin,
+        less_than_bytes_per_s=measured.less_than_bytes_per_s,
+        unpaced_bytes_per_s=bounds.measured if bounds is not None else None,
+        at_most_bytes_per_s=_at_most(bounds),
+        margin=None if found is None else found / needed,
         # A rate that is a multiple, but for rounding, counts as one.
         detectors=None if found is None else math.floor(found / needed * (1 + 1e-9)),
+        written_bytes=measured.written_bytes,
         lost=lost,
         due=due,
         lost_share_bound_95=share_bound(lost, due) if due else 1.0,
@@ -57,15 +49,24 @@ def judge(measured: Measured) -> Verdict:
     )
 
 
-def _with_steps(advice: str, steps: Sequence[Step]) -> str:
-    """With the steps whose checks give it, if any do: "machine quiet: stop other programs (soak)"."""
-    names = [
-        STEP_NAMES[step.kind]
-        for step in steps
-        if step.kind != "probe"
-        and any(check.outcome != "ok" and advice_of(check) == advice for check in step.run.checks)
-    ]
-    return f"{advice} ({', '.join(dict.fromkeys(names))})" if names else advice
+def _at_most(bounds: Bounds | None) -> float | None:
+    """Returns an upper bound that is near enough to say something."""
+    return bounds.high if bounds is not None and bounds.high <= _BOUND_MAX * bounds.measured else None
+
+
+def _notes(steps: Sequence[Step]) -> Iterator[str]:
+    """Checks that did not pass, each once, with the steps; what decided is among the reasons as well."""
+    found: dict[tuple[str, str], tuple[Check, list[str]]] = {}
+    for step in steps:
+        if step.kind == "probe":  # a longer run replaced it
+            continue
+        for check in step.run.checks:
+            if check.outcome != "ok":
+                _, names = found.setdefault((check.name, check.outcome), (check, []))
+                names.append(STEP_NAMES[step.kind])
+    for check, names in found.values():
+        where = ", ".join(dict.fromkeys(names))
+        yield f"{check.name}: {check.actual}; expected: {check.expected} ({where})"
 
 
 def is_at_least(verdict: Verdict) -> bool:
@@ -80,34 +81,18 @@ def is_at_least(verdict: Verdict) -> bool:
 
 def carries_bytes_per_s(verdict: Verdict) -> float | None:
     """At least, where no more was measured than that the detector's own rate held; else None."""
+    return at_rate_bytes_per_s(verdict) if verdict.measured_bytes_per_s is None else None
+
+
+def at_rate_bytes_per_s(verdict: Verdict) -> float | None:
+    """What is needed, if the detector's own rate was sustained in each run that says something; else None."""
     at_rate = [
         step
         for step in verdict.steps
         if step.kind in ("rate", "soak") or (step.kind == "search" and step.rate_hz == verdict.needed_hz)
     ]
-    outcomes = {step.outcome for step in at_rate} - {"invalid"}
-    unmeasured = verdict.measured_bytes_per_s is None
-    return verdict.needed_bytes_per_s if unmeasured and outcomes == {"held"} else None
-
-
-def best_case_of(verdict: Verdict) -> BestCase | None:
-    """Of the runs at the detector's rate that lost frames on a busy machine, the best one; None: no such run.
-
-    None, too, where frames were lost beyond doubt in another one: nothing explains these.
-    """
-    losers = [
-        step
-        for step in verdict.steps
-        if step.rate_hz == verdict.needed_hz
-        and step.kind in ("rate", "search", "soak")
-        and step.outcome != "invalid"
-        and frame_counts([step])[1]
-    ]
-    cases = [best_case(step.run) for step in losers]
-    found = [case for case in cases if case is not None]
-    if len(found) < len(cases):
-        return None
-    return max(found, key=lambda case: case.bytes_per_s or 0.0, default=None)
+    outcomes = {step.outcome for step in at_rate} - {"invalid", "disturbed"}
+    return verdict.needed_bytes_per_s if outcomes == {"held"} else None
 
 
 def nothing_higher_was_tried(search: Search, steps: Sequence[Step]) -> bool:
@@ -116,40 +101,20 @@ def nothing_higher_was_tried(search: Search, steps: Sequence[Step]) -> bool:
     return held_hz is not None and not any(s.kind == "search" and s.rate_hz > held_hz for s in steps)
 
 
-def _advice(measured: Measured) -> Iterator[str]:
-    for step in measured.steps:
-        if step.kind == "probe":  # a longer run replaced it
-            continue
-        yield from (advice_of(check) for check in step.run.checks if check.outcome != "ok" and check.advice)
+def _about_the_measurement(measured: Measured) -> Iterator[str]:
+    """What would make its figures better; no answer changes with it."""
     full = measured.full_speed
-    at_rate = measured.sound("rate")
+    at_rate = [step for step in measured.at_rate if step.kind == "rate"]
     if full is not None and at_rate and _generator_limited(full.run, at_rate[0].run.ceiling_hz):
-        yield "increase --writers: the measured rate is close to the generator's limit, not the storage's"
+        yield "the unpaced rate is close to the generator's limit, not the storage's: --writers raises it"
     search = measured.search
     if search is None:
         return
     held_top = search.not_held_hz is None and search.held_hz is not None and search.held_hz >= search.top_hz
     if search.ended == "top" or (held_top and search.ended in ("time", "steps")):
-        how = "free space on the target" if search.top_reason == "space" else "increase --search-max"
-        if search.ended != "top":
-            how += " and increase --search-time"
-        yield f"{how}: the highest rate tried was sustained, so the storage may sustain more"
+        yield "the highest rate tried was sustained; --search-max tries higher ones"
     elif search.ended in ("time", "steps"):
-        yield "increase --search-time: the search ended before its bracket was narrow and repeated"
-    elif search.ended == "invalid":
-        yield "rerun on an idle machine: the search ended at invalid runs, above the highest valid rate"
-    elif search.ended == "chance":
-        yield (
-            "rely on the lower endpoint of the bracket, and check what else uses this storage: rates within"
-            " the bracket were sustained in one run and not in another"
-        )
-    if search.ended not in ("time", "steps") and _has_single_run(search):
-        yield "rerun to confirm: one bracket endpoint rests on a single run"
-
-
-def _has_single_run(search: Search) -> bool:
-    ends = ((search.held_hz, search.held_runs), (search.not_held_hz, search.not_held_runs))
-    return any(rate is not None and runs < RUNS_OF_AN_END for rate, runs in ends)
+        yield "the search ended before its bracket was narrow and repeated; --search-time allows more"
 
 
 def _generator_limited(full: Run, ceiling_hz: float | None) -> bool:

@@ -47,7 +47,12 @@ def example_images(paths: list[Path]) -> Iterator["Replay | None"]:
 
 
 def measure_codec(
-    detector: Detector, encoding: Encoding, images: "Replay | None", processor: str, log: LogLine
+    detector: Detector,
+    encoding: Encoding,
+    images: "Replay | None",
+    processor: str,
+    log: LogLine,
+    level: int = 0,
 ) -> CodecMeasurement:
     """Records about 600 MB of `images`, or of simulated frames of `detector`, in a temporary folder.
 
@@ -60,7 +65,7 @@ def measure_codec(
         configuration = Configuration(
             folder=Path(folder),
             sources=[TcpSource(listen="127.0.0.1:0")],
-            codec=Codec(encoding=encoding),
+            codec=Codec(encoding=encoding, level=level),
             threads=1,
             series_limit=1,
         )

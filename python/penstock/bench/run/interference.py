@@ -13,6 +13,7 @@ from penstock.bench.judge.checks import QUIET, check_quiet, validity_of
 from penstock.bench.judge.meanwhile import ALONE as ALONE_ON_STORAGE
 from penstock.bench.statistics.intervals import Interval, median_interval
 from penstock.bench.statistics.values import Unit, values_of
+from penstock.lab.storage import start_at
 from penstock.model.bench.campaigns import Campaign, Case, CaseRun
 from penstock.model.bench.load import LoadPlan
 from penstock.model.bench.runs import Check, CheckOutcome, Run
@@ -42,7 +43,10 @@ class Effect:
 @contextmanager
 def load_beside(target: Path, plan_of: Callable[[BenchFolder], LoadPlan]) -> Iterator[Repeated]:
     """The load generator, repeated in a folder of its own in `target`."""
-    with BenchFolder.make(target) as folder, RepeatedLoad(plan_of(folder), folder.clear) as repeated:
+    with (
+        BenchFolder.make(target) as folder,
+        RepeatedLoad(plan_of(folder), folder.clear, start_at(folder.path)) as repeated,
+    ):
         yield repeated
 
 

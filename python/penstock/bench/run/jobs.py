@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from penstock.bench.data.folder import BenchFolder
+from penstock.bench.data.remote_folder import RunFolder
 from penstock.bench.judge.checks import schedule_s
+from penstock.bench.run.by_protocol import require_by_protocol
 from penstock.bench.run.metadata import bytes_at_once, metadata_plan, names_at_once, run_metadata
 from penstock.bench.run.run import (
     Access,
@@ -35,13 +36,18 @@ class Job:
     files: int
     paced_s: float  # how long it takes at least, whatever the storage does
     moved_bytes: int  # as fast as the storage goes
-    run: Callable[[BenchFolder, Telling], Run]
+    run: Callable[[RunFolder, Telling], Run]
     # What one process of the load generator does in a folder, to be repeated; None: it cannot be.
-    plan: Callable[[BenchFolder], LoadPlan] | None = None
+    plan: Callable[[RunFolder], LoadPlan] | None = None
     # In which frames become due, as the check of its length counts it; None: as fast as the storage goes.
     due_s: float | None = None
     # Of a phase as fast as the storage goes; 0: there is none, or it moves names and no bytes.
     phase_bytes: int = 0
+    # Whether its data set stays in the target, for runs to come; how long it takes to make, about.
+    data_stays: bool = False
+    making_s: float = 0.0
+    # Raises UsageError for what the run requires besides its target, and that is not there.
+    require: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,17 @@ class NetworkJob:
 LOCAL = "local"
 
 
+def _able(
+    folder: RunFolder,
+    asked: FramesRequest | StreamWorkload | MetadataWorkload,
+    access: Access,
+    team: Ranks | None,
+) -> RunFolder:
+    """The folder, if its protocol can do what is asked of it. Raises UsageError."""
+    require_by_protocol(folder.path, asked, access, team)
+    return folder
+
+
 def frames_job(request: FramesRequest, team: Ranks | None = None) -> Job:
     paced_s = request.frames / request.rate_hz if request.rate_hz else 0.0
     # Names of files that are measured are renamed, and hidden until then in others.
@@ -69,7 +86,9 @@ def frames_job(request: FramesRequest, team: Ranks | None = None) -> Job:
         files=request.files,
         paced_s=paced_s,
         moved_bytes=0 if request.rate_hz else request.bytes,
-        run=lambda folder, telling: run_frames(request, folder, "frame-", telling, team),
+        run=lambda folder, telling: run_frames(
+            request, _able(folder, request, request.access, team), "frame-", telling, team
+        ),
         plan=(lambda folder: stored_frames_plan(request, folder, _BESIDE)) if is_plain else None,
         due_s=_due_s(request) if request.rate_hz else None,
         phase_bytes=0 if request.rate_hz else request.bytes,
@@ -91,7 +110,9 @@ def stream_job(workload: StreamWorkload, access: Access, team: Ranks | None = No
         files=stream_files(workload, access, team),
         paced_s=0.0,
         moved_bytes=moved * (2 if workload.read else 1),
-        run=lambda folder, telling: run_stream(workload, access, folder, telling, team),
+        run=lambda folder, telling: run_stream(
+            workload, access, _able(folder, workload, access, team), telling, team
+        ),
         plan=(lambda folder: stream_plan(workload, access, folder)) if is_plain else None,
         phase_bytes=moved,
     )
@@ -107,6 +128,8 @@ def metadata_job(workload: MetadataWorkload, access: Access, team: Ranks | None 
         files=names_at_once(workload, ranks),
         paced_s=0.0,
         moved_bytes=size * workload.iterations,
-        run=lambda folder, telling: run_metadata(workload, access, folder, telling, team),
+        run=lambda folder, telling: run_metadata(
+            workload, access, _able(folder, workload, access, team), telling, team
+        ),
         plan=(lambda folder: metadata_plan(workload, access, folder, _BESIDE)) if is_plain else None,
     )

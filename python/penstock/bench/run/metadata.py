@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from penstock.bench.data.folder import BenchFolder
+from penstock.bench.data.remote_folder import RunFolder
 from penstock.bench.data.trees import TreeSet
 from penstock.bench.judge.checks import (
     check_complete,
@@ -16,10 +16,12 @@ from penstock.bench.judge.checks import (
 )
 from penstock.bench.judge.clock import ClockWatch, clock_checks
 from penstock.bench.judge.conditions import conditions_of, is_memory
-from penstock.bench.judge.meanwhile import Watch
+from penstock.bench.judge.meanwhile import watch_of
 from penstock.bench.judge.rank_checks import ended_together, make_check, rank_checks
 from penstock.bench.run.run import Access, Telling, storage_checks, usage
 from penstock.bench.statistics.figures import metadata_figures
+from penstock.lab.clients import folders_of_ranks
+from penstock.lab.storage import start_at
 from penstock.model.bench.load import LoadDocument, LoadPlan, MetadataWorkload, PosixBackend
 from penstock.model.bench.runs import OPERATION_S_MIN, Check, OperationFigures, Run
 from penstock.model.errors import UsageError
@@ -83,29 +85,36 @@ def bytes_at_once(workload: MetadataWorkload, ranks: int = 1) -> int:
 
 
 def metadata_plan(
-    workload: MetadataWorkload, access: Access, folder: BenchFolder, prefix: str = PREFIX, ranks: int = 1
+    workload: MetadataWorkload,
+    access: Access,
+    folder: RunFolder,
+    prefix: str = PREFIX,
+    team: Ranks | None = None,
 ) -> LoadPlan:
     """The plan in `folder`; through the page cache, whatever `access` says of direct I/O."""
-    folder.announce(TreeSet.of(workload, prefix, ranks))
+    folder.announce(TreeSet.of(workload, prefix, team.count if team is not None else 1))
     return LoadPlan(
-        backend=PosixBackend(folder=str(folder.path), direct=False, sync=access.sync),
+        backend=access.model_copy(update={"direct": False}).files(folder.path),
         workload=workload,
         **access.written(),
         prefix=prefix,
+        folders=folders_of_ranks(folder.path, team),
     )
 
 
 def run_metadata(
     workload: MetadataWorkload,
     access: Access,
-    folder: BenchFolder,
+    folder: RunFolder,
     telling: Telling,
     team: Ranks | None = None,
 ) -> Run:
     """The run in `folder`, by `team`."""
-    plan = metadata_plan(workload, access, folder, ranks=team.count if team is not None else 1)
-    conditions, watch, clocks = conditions_of(folder.path), Watch(folder.path), ClockWatch()
-    document = load(plan, telling.progress, telling.log, team)
+    plan = metadata_plan(workload, access, folder, team=team)
+    conditions, watch, clocks = conditions_of(folder.path), watch_of(folder.path), ClockWatch()
+    telling.begins()
+    with watch:
+        document = load(plan, telling.progress, telling.log, team, start_at(folder.path, team))
     folder.note_problem(document.problem)
     meanwhile, clock = watch.seen(), clocks.seen()
     figures = metadata_figures(document)
@@ -201,36 +210,39 @@ def _check_looked_up(
     figures: list[OperationFigures],
     memory_file_system: bool,
 ) -> Iterator[Check]:
-    """What a machine made a moment ago it may know by itself."""
+    """What a machine, or a client with its own mount, made a moment ago it may know by itself."""
     if not any(operation.operation in _CACHED for operation in figures):
         return
     elsewhere = shifts_elsewhere(document, workload.threads)
     foreign = workload.shift in elsewhere
     advice = "treat the rates of stat and read as those of this machine's caches"
     if elsewhere:
-        advice = f"use --shift {elsewhere[0]}, so that ranks look up items created on another machine"
+        advice = (
+            f"use --shift {elsewhere[0]}, so that ranks look up items created on another machine or client"
+        )
     yield make_check(
         "looked up in storage",
         "ok" if memory_file_system or foreign else "warning",
-        "stat and read of items that the machine has not cached",
+        "stat and read of items that the machine or client has not cached",
         "the target is memory"
         if memory_file_system
-        else "another machine created them"
+        else "another machine or client created them"
         if foreign
-        else "the same machine created some or all of them",
+        else "the same machine or client created some or all of them",
         "better",
         advice,
     )
 
 
 def shifts_elsewhere(document: LoadDocument, threads: int) -> list[int]:
-    """Shifts, of whole ranks of so many threads, that lead each thread to what another machine made."""
+    """Shifts, of whole ranks, that lead each thread to what another machine or client made."""
     if document.job is None or len(document.job.parts) < document.job.ranks:
         return []
-    hosts = [part.host for part in sorted(document.job.parts, key=lambda part: part.rank)]
-    ranks = len(hosts)
+    parts = sorted(document.job.parts, key=lambda part: part.rank)
+    caches = [(part.host, part.folder) for part in parts]
+    ranks = len(caches)
     return [
         shift * threads
         for shift in range(1, ranks)
-        if all(hosts[rank] != hosts[(rank + shift) % ranks] for rank in range(ranks))
+        if all(caches[rank] != caches[(rank + shift) % ranks] for rank in range(ranks))
     ]

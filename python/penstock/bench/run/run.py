@@ -8,15 +8,18 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from penstock.bench.data.folder import BenchFolder, FileSet
+from penstock.bench.data.folder import FileSet
 from penstock.bench.data.images import ImageRequest, suffix_of, template_file
+from penstock.bench.data.remote_folder import RunFolder
 from penstock.bench.judge.checks import frame_checks, stream_checks, validity_of
 from penstock.bench.judge.clock import ClockWatch, clock_checks
 from penstock.bench.judge.conditions import check_kept, conditions_of, is_memory
-from penstock.bench.judge.meanwhile import Watch, check_alone, check_reached
+from penstock.bench.judge.meanwhile import check_alone, check_reached, watch_of
 from penstock.bench.option_words import impossible_value
 from penstock.bench.statistics.cost import processor_cost
 from penstock.bench.statistics.figures import frame_figures, stream_figures
+from penstock.lab.clients import folders_of_ranks, require_other_readers
+from penstock.lab.storage import start_at
 from penstock.model.bench.load import (
     RECORDED_FRAMES_MAX,
     THREAD_BYTES_MAX,
@@ -34,6 +37,7 @@ from penstock.model.bench.load import (
     NullBackend,
     Order,
     PosixBackend,
+    RemoteBackend,
     StoreBackend,
     StreamWorkload,
     Sync,
@@ -41,6 +45,7 @@ from penstock.model.bench.load import (
 from penstock.model.bench.runs import Check, Conditions, Meanwhile, Run
 from penstock.model.errors import InterruptedRunError, UsageError
 from penstock.model.events import LoadProgress
+from penstock.model.storage_url import Place, StorageUrl
 from penstock.model.units import human_bytes, human_size
 from penstock.programs.load import load
 from penstock.programs.process import LogLine
@@ -52,12 +57,17 @@ CEILING_S, _CEILING_FRAMES_MIN, _CEILING_FRAMES_MAX = 2.0, 50, 100_000
 _PAGE = 4096
 RATE_MAX_HZ = 1e7
 FRAMES_MAX = 10**9
+# A ring may have a quarter of its frames more, which wait for their removal (native/load/workloads/ring.hpp).
+_RING_WAITING = 4
 # Segments of 8 MiB fill with as many transfers of 1 MiB.
 STORE_QUEUE_DEPTH = 8
 # What a store leases of its file at a time: as much as the file needs, within these (store_backend.cpp).
 _STORE_LEASE_MIN, _STORE_LEASE_MAX = 16 << 20, 128 << 20
 _INTERVALS = 500
 _INTERVAL_MIN_S = 0.1
+
+
+FilesBackend = PosixBackend | NullBackend | RemoteBackend
 
 
 class Access(BaseModel):
@@ -80,13 +90,19 @@ class Access(BaseModel):
         """What bytes, as a plan has it."""
         return {name: getattr(self, name) for name in ("content", "content_ratio", "content_file", "seed")}
 
-    def files(self, folder: Path) -> PosixBackend | NullBackend:
-        """A file a frame or a writer, through the kernel."""
-        return self.null or PosixBackend(folder=str(folder), direct=self.direct, sync=self.sync)
-
-    def backend(self, folder: Path) -> NullBackend | PosixBackend | MpiioBackend | Hdf5Backend | StoreBackend:
+    def files(self, folder: Place) -> FilesBackend:
+        """A file a frame or a writer, through the kernel or by the server's protocol."""
         if self.null is not None:
             return self.null
+        if isinstance(folder, StorageUrl):
+            return RemoteBackend(url=str(folder), sync=self.sync)
+        return PosixBackend(folder=str(folder), direct=self.direct, sync=self.sync)
+
+    def backend(
+        self, folder: Place
+    ) -> NullBackend | PosixBackend | MpiioBackend | Hdf5Backend | StoreBackend | RemoteBackend:
+        if self.null is not None or isinstance(folder, StorageUrl):
+            return self.files(folder)
         if self.store:
             sync: Literal["none", "end"] = "none" if self.sync == "none" else "end"
             depth = self.queue_depth or STORE_QUEUE_DEPTH
@@ -109,6 +125,8 @@ class FramesRequest(FramesPattern):
     ranks: int = Field(1, ge=1, le=256)
     access: Access
     image: ImageRequest | None = None
+    unpaced_s_max: float = Field(0.0, ge=0)
+    """after which an unpaced run ends with fewer frames; 0: no limit"""
     longer: str = ""
     """option that makes the run longer; empty: that of `penstock bench frames`"""
 
@@ -120,25 +138,69 @@ class FramesRequest(FramesPattern):
 
     @property
     def bytes(self) -> int:
-        """That files take."""
-        return 0 if self.access.null is not None else self.frames * self.stored_bytes_each
+        """That files take at once."""
+        return 0 if self.access.null is not None else self.frames_at_once * self.stored_bytes_each
+
+    @property
+    def frames_at_once(self) -> int:
+        """On the storage; with a ring, files that wait for their removal among them."""
+        if not self.ring_frames:
+            return self.frames
+        waiting = self.ring_frames // _RING_WAITING
+        return min(self.frames, self.ring_frames + waiting + 2 * self.writers * self.ranks)
 
     @property
     def files(self) -> int:
+        """At once."""
         if self.access.null is not None:
             return 0
-        return self.frames if self.layout == "file_a_frame" else self.writers * self.ranks
+        return self.frames_at_once if self.layout == "file_a_frame" else 3 * self.writers * self.ranks
+
+    @property
+    def file_names(self) -> int:
+        """That the run uses, one after the other."""
+        if self.layout == "file_a_frame":
+            return self.frames
+        writers = self.writers * self.ranks
+        if not self.ring_frames:
+            return writers
+        # As frames_a_file() in native/load/workloads/frames.cpp.
+        in_file = max(1, self.ring_frames // (2 * writers))
+        return writers * -(-self.frames // in_file)
+
+    def within(self, space_bytes: int) -> "FramesRequest":
+        """The same run in a ring, where its files would take more than `space_bytes`.
+
+        A UsageError where not even the frames that are written at once have room.
+        """
+        if self.access.null is not None or self.frames * self.stored_bytes_each <= space_bytes:
+            return self
+        writers = self.writers * self.ranks
+        frames = space_bytes // self.stored_bytes_each
+        ring = (frames - 2 * writers) * _RING_WAITING // (_RING_WAITING + 1)
+        if ring < 2 * writers:
+            raise UsageError(
+                f"--space {human_size(space_bytes)} is too small for frames of"
+                f" {human_size(self.frame_bytes)} and {writers} writers",
+                f"use at least --space {human_size(self.ring_bytes_min)}",
+            )
+        return self.model_copy(update={"ring_frames": ring})
+
+    @property
+    def ring_bytes_min(self) -> int:
+        """The least space that a ring needs."""
+        return 5 * self.writers * self.ranks * self.stored_bytes_each
 
     def as_fast_as_it_goes(self, frames: int) -> "FramesRequest":
         """The same pattern without a rate."""
-        return self.model_copy(update={"rate_hz": 0.0, "frames": frames})
+        return self.model_copy(update={"rate_hz": 0.0, "frames": frames, "ring_frames": 0})
 
     def at(self, rate_hz: float, frames: int) -> "FramesRequest":
         """The same pattern at another rate: a buffer of as many frames, and the same limit for late ones.
 
         A UsageError names the value that is not possible.
         """
-        changes = {"rate_hz": rate_hz, "frames": frames, "seconds": frames / rate_hz}
+        changes = {"rate_hz": rate_hz, "frames": frames, "seconds": frames / rate_hz, "ring_frames": 0}
         try:
             return FramesRequest.model_validate(self.model_dump() | changes)
         except ValidationError as error:
@@ -229,6 +291,8 @@ class Telling:
 
     progress: Callable[[LoadProgress], None]
     log: LogLine
+    begins: Callable[[], None] = lambda: None
+    """called just before the load that is measured starts; progress before it is of preparations"""
 
 
 def require_possible(request: FramesRequest) -> None:
@@ -241,30 +305,39 @@ def require_possible(request: FramesRequest) -> None:
 
 
 def frames_plan(
-    request: FramesRequest, backend: PosixBackend | NullBackend, prefix: str, image: FrameImage | None = None
+    request: FramesRequest,
+    backend: FilesBackend,
+    prefix: str,
+    image: FrameImage | None = None,
+    team: Ranks | None = None,
 ) -> LoadPlan:
     record = request.frames <= RECORDED_FRAMES_MAX
     duration_s = request.frames / request.rate_hz if request.rate_hz else request.seconds
+    ring = {"ring_frames": 0} if isinstance(backend, NullBackend) else {}
     return LoadPlan(
         backend=backend,
         workload=FramesWorkload(
-            **request.model_dump(include=set(FramesPattern.model_fields)), record=record, image=image
+            **(request.model_dump(include=set(FramesPattern.model_fields)) | ring),
+            seconds_max=request.unpaced_s_max,
+            record=record,
+            image=image,
         ),
         **request.access.written(),
         prefix=prefix,
         interval_s=max(_INTERVAL_MIN_S, duration_s / _INTERVALS),
+        folders=folders_of_ranks(Path(backend.folder), team) if isinstance(backend, PosixBackend) else [],
     )
 
 
 def measure_ceiling(
-    request: FramesRequest, telling: Telling, image: FrameImage | None = None, team: Ranks | None = None
+    request: FramesRequest, place: Place, telling: Telling, image: FrameImage | None, team: Ranks | None
 ) -> float | None:
     """Frames a second of the same pattern without storage; None where nothing was written in time."""
     frames = math.ceil(request.rate_hz * CEILING_S)
     least = max(_CEILING_FRAMES_MIN, request.ranks)
     unpaced = request.as_fast_as_it_goes(min(_CEILING_FRAMES_MAX, max(least, frames)))
     plan = frames_plan(unpaced, NullBackend(), "ceiling-", image)
-    document = load(plan, telling.progress, telling.log, team)
+    document = load(plan, telling.progress, telling.log, team, start_at(place, team))
     if document.interrupted:
         raise InterruptedRunError("interrupted before anything was written")
     if document.frames is None or document.seconds is None:
@@ -273,18 +346,18 @@ def measure_ceiling(
     return document.frames.written / seconds if seconds else None
 
 
-def stored_frames_plan(request: FramesRequest, folder: BenchFolder, prefix: str) -> LoadPlan:
+def stored_frames_plan(request: FramesRequest, folder: RunFolder, prefix: str) -> LoadPlan:
     """Of plain frames. Its files are announced."""
-    folder.announce(FileSet(prefix=prefix, count=request.files))
+    folder.announce(FileSet(prefix=prefix, count=request.file_names))
     return frames_plan(request, request.access.files(folder.path), prefix)
 
 
 def run_frames(
-    request: FramesRequest, folder: BenchFolder, prefix: str, telling: Telling, team: Ranks | None = None
+    request: FramesRequest, folder: RunFolder, prefix: str, telling: Telling, team: Ranks | None = None
 ) -> Run:
     """The run in `folder`, by `team`. With a rate, the generator's ceiling is measured first."""
     if request.files:
-        folder.announce(FileSet(prefix=prefix, count=request.files, suffix=suffix_of(request.image)))
+        folder.announce(FileSet(prefix=prefix, count=request.file_names, suffix=suffix_of(request.image)))
     backend = request.access.files(folder.path)
     run = run_frames_on(backend, request, folder.path, prefix, telling, team)
     folder.note_problem(run.document.problem)
@@ -292,9 +365,9 @@ def run_frames(
 
 
 def run_frames_on(
-    backend: PosixBackend | NullBackend,
+    backend: FilesBackend,
     request: FramesRequest,
-    place: Path,
+    place: Place,
     prefix: str,
     telling: Telling,
     team: Ranks | None = None,
@@ -307,17 +380,20 @@ def run_frames_on(
 
 
 def _run_frames(
-    backend: PosixBackend | NullBackend,
+    backend: FilesBackend,
     request: FramesRequest,
-    place: Path,
+    place: Place,
     prefix: str,
     telling: Telling,
     image: FrameImage | None,
     team: Ranks | None,
 ) -> Run:
-    ceiling_hz = measure_ceiling(request, telling, image, team) if request.rate_hz else None
-    conditions, watch, clocks = conditions_of(place), Watch(place), ClockWatch()
-    document = load(frames_plan(request, backend, prefix, image), telling.progress, telling.log, team)
+    ceiling_hz = measure_ceiling(request, place, telling, image, team) if request.rate_hz else None
+    conditions, watch, clocks = conditions_of(place), watch_of(place), ClockWatch()
+    telling.begins()
+    plan = frames_plan(request, backend, prefix, image, team)
+    with watch:
+        document = load(plan, telling.progress, telling.log, team, start_at(place, team))
     meanwhile, clock = watch.seen(), clocks.seen()
     checks = [
         *frame_checks(document, ceiling_hz, is_memory(conditions), conditions.direct_cached, request.longer),
@@ -341,7 +417,7 @@ def _run_frames(
 
 def storage_checks(document: LoadDocument, conditions: Conditions, meanwhile: Meanwhile) -> Iterator[Check]:
     """Of what was written into: that it is a storage, that it was reached, and that nobody else used it."""
-    if not isinstance(document.plan.backend, NullBackend):
+    if not isinstance(document.plan.backend, NullBackend | RemoteBackend):
         yield check_kept(conditions)
         yield from check_reached(meanwhile, document, conditions)
         yield from check_alone(meanwhile, document, conditions.mount_options)
@@ -369,10 +445,13 @@ def stream_bytes(workload: StreamWorkload, access: Access, team: Ranks | None) -
 
 
 def stream_plan(
-    workload: StreamWorkload, access: Access, folder: BenchFolder, team: Ranks | None = None
+    workload: StreamWorkload, access: Access, folder: RunFolder, team: Ranks | None = None
 ) -> LoadPlan:
     """Its files are announced."""
     prefix = "stream-"
+    folders = [] if access.null is not None else folders_of_ranks(folder.path, team)
+    if workload.read:
+        require_other_readers(folders, team)
     if files := stream_files(workload, access, team):
         folder.announce(FileSet(prefix=prefix, count=files))
     return LoadPlan(
@@ -381,20 +460,23 @@ def stream_plan(
         **access.written(),
         prefix=prefix,
         interval_s=_INTERVAL_MIN_S * 5,
+        folders=folders,
     )
 
 
 def run_stream(
     workload: StreamWorkload,
     access: Access,
-    folder: BenchFolder,
+    folder: RunFolder,
     telling: Telling,
     team: Ranks | None = None,
 ) -> Run:
     """The run in `folder`, by `team`."""
     plan = stream_plan(workload, access, folder, team)
-    conditions, watch, clocks = conditions_of(folder.path), Watch(folder.path), ClockWatch()
-    document: LoadDocument = load(plan, telling.progress, telling.log, team)
+    conditions, watch, clocks = conditions_of(folder.path), watch_of(folder.path), ClockWatch()
+    telling.begins()
+    with watch:
+        document: LoadDocument = load(plan, telling.progress, telling.log, team, start_at(folder.path, team))
     folder.note_problem(document.problem)
     meanwhile, clock = watch.seen(), clocks.seen()
     figures = stream_figures(document)

@@ -18,6 +18,7 @@ from penstock.bench.run.jobs import Job, NetworkJob
 from penstock.model.bench.campaigns import Parameter
 from penstock.model.errors import UsageError
 from penstock.model.problems import place_of, words_of
+from penstock.model.storage_url import mounted
 from penstock.model.text import counted
 from penstock.model.units import Size, human_size
 from penstock.programs.beside import Repeated, RepeatedReads
@@ -169,7 +170,7 @@ def _beside(
         bytes=job.bytes + size,
         files=job.files + files,
         run=lambda folder, telling: run_beside(
-            lambda: job.run(folder, telling), lambda: start(folder.path.parent)
+            lambda: job.run(folder, telling), lambda: start(mounted(folder.path, "`beside`").parent)
         ),
         plan=None,
     )

@@ -1,34 +1,42 @@
-"""Measures what a verdict needs: at the detector's rate, unpaced, the search, the soak.
+"""Measures what a verdict needs: unpaced, at the detector's rate, the search, the soak.
 
 Whatever ends it before its time, what was measured until then is in the verdict.
 """
 
 import math
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
-from penstock.bench.data.folder import BenchFolder, require_room, room_for_frames, usable
+from penstock.bench.data.folder import BenchFolder, require_room, usable
 from penstock.bench.judge.checks import FAR_TOO_SHORT_S, SHORT_S
+from penstock.bench.judge.evidence import Measured
 from penstock.bench.judge.holds import FRAMES_MIN, outcome_of
-from penstock.bench.judge.reasons import INTERRUPTED, Measured
-from penstock.bench.judge.search import STEPS_MAX, Bracket, limits_of, search
+from penstock.bench.judge.search import SAYS_NOTHING, STEPS_MAX, Bracket, limits_of, search
 from penstock.bench.judge.verdict import judge
+from penstock.bench.run.early_end import INTERRUPTED, problem_of
 from penstock.bench.run.interference import run_beside
 from penstock.bench.run.run import CEILING_S, FRAMES_MAX, RATE_MAX_HZ, FramesRequest, Telling, run_frames
 from penstock.model.bench.runs import Run, Search, Step, StepKind, StepOutcome, Verdict
 from penstock.model.errors import PenstockError
 from penstock.model.units import human_seconds
 from penstock.programs.beside import Repeated
+from penstock.programs.signals import came_since
 
 # The first look at how fast it goes: of the frames of the run at the detector's rate.
-_FULL_SPEED_SHARE = 3
+_FULL_SPEED_SHARE = 10
 _FULL_SPEED_FRAMES_MIN = 20
-# A shorter run unpaced is made again with more frames; with some to spare, since it gets faster.
-FULL_SPEED_S = 2 * FAR_TOO_SHORT_S
+# A shorter run unpaced is made again with more frames; with some to spare, since it gets faster. It takes a
+# share of the run at the detector's rate, within these. Of a long run a smaller share is enough.
+_FULL_SPEED_S_MIN, _FULL_SPEED_S_MAX, _FULL_SPEED_OF_RATE = 2 * FAR_TOO_SHORT_S, 8 * FAR_TOO_SHORT_S, 0.3
+_FULL_SPEED_OF_LONG = 0.1
 _FULL_SPEED_SPARE = 1.3
+# Storage may become slower than a preliminary run found: an unpaced run ends after as many times its length.
+_FULL_SPEED_LONGER_MAX = 4
+# Short runs are slower than long ones on some storage: more than one may be too short.
+_PROBES_MAX = 3
 # To start the load generator and to remove the files of a step, as measured on a local disk.
 _AROUND_S = 1.0
 GOES_ON = "the measurement was still running when this was written"
@@ -54,25 +62,82 @@ class VerdictRequest:
     soak_s: float
     step_s: float = SHORT_S
     """of the search, at least"""
+    space_bytes: int = 20 * 10**9
+    """that the files of a step take at most: older ones are removed while it goes on"""
+    room_bytes: int | None = None
+    """free for the files of a step; None: as much as `space_bytes`"""
     beside: str = ""
     """what runs beside each step; empty: nothing"""
+    command: str = ""
+    """the user's own, to be repeated"""
+    typical_ratio: float | None = None
+    """of a detector that sends compressed frames, if `at_rate` has uncompressed ones"""
+    hints: tuple[str, ...] = ()
+    """what costs speed on this storage, as `describe` finds it"""
+
+    @property
+    def full_speed_s(self) -> float:
+        """How long the unpaced run takes at least."""
+        at_rate_s = self.at_rate.frames / self.at_rate.rate_hz
+        most_s = max(_FULL_SPEED_S_MAX, _FULL_SPEED_OF_LONG * at_rate_s)
+        return min(most_s, max(_FULL_SPEED_S_MIN, _FULL_SPEED_OF_RATE * at_rate_s))
 
     @property
     def full_speed(self) -> FramesRequest:
         frames = max(_FULL_SPEED_FRAMES_MIN, self.at_rate.frames // _FULL_SPEED_SHARE)
-        return self.at_rate.as_fast_as_it_goes(frames)
+        return self.unpaced(frames)
+
+    def unpaced(self, frames: int) -> FramesRequest:
+        limited = {"unpaced_s_max": _FULL_SPEED_LONGER_MAX * self.full_speed_s}
+        unpaced = self.at_rate.as_fast_as_it_goes(frames).model_copy(update=limited)
+        return unpaced.within(self.unpaced_bytes)
+
+    @property
+    def unpaced_bytes(self) -> int:
+        """That the files of an unpaced run may take: how much it writes is unknown, so it takes what fits.
+
+        If not even a ring fits, this is the requested space, and the check of free space rejects it.
+        """
+        room = self.space_bytes if self.room_bytes is None else self.room_bytes
+        return min(self.space_bytes, room) if room >= self.at_rate.ring_bytes_min else self.space_bytes
+
+    @property
+    def largest_unpaced(self) -> FramesRequest:
+        return self.unpaced(FRAMES_MAX)
+
+    @property
+    def bytes_at_rate(self) -> int:
+        """That the run at the detector's rate and the soak write in all."""
+        frames = self.at_rate.frames + (self.soak.frames if self.soak is not None else 0)
+        return frames * self.at_rate.frame_bytes
+
+    @property
+    def seconds_at_storage_speed(self) -> float:
+        """In which the storage's speed decides how much is written: a preliminary run as long as the unpaced
+        one, that one, and the search.
+        """
+        return (1 + _FULL_SPEED_SPARE) * self.full_speed_s + self.search_s
 
     @property
     def soak(self) -> FramesRequest | None:
         if not self.soak_s:
             return None
         soak = self.at_rate.at(self.at_rate.rate_hz, math.ceil(self.soak_s * self.at_rate.rate_hz))
-        return soak.model_copy(update={"longer": "--soak"})
+        return soak.model_copy(update={"longer": "--soak"}).within(self.space_bytes)
 
     def search_step(self, rate_hz: float) -> FramesRequest:
         """Returns a run as long as its checks require. A longer one at the detector's rate is the soak."""
         step = self.at_rate.at(rate_hz, max(FRAMES_MIN, math.ceil(self.step_s * rate_hz)))
-        return step.model_copy(update={"longer": "--soak"})
+        return step.model_copy(update={"longer": "--soak"}).within(self.space_bytes)
+
+    @property
+    def top_hz(self) -> float:
+        """The highest rate that the search may try."""
+        return min(self.times_max * self.at_rate.rate_hz, RATE_MAX_HZ)
+
+    @property
+    def largest_search_step(self) -> FramesRequest | None:
+        return self.search_step(self.top_hz) if self.search_s else None
 
     @property
     def always(self) -> list[FramesRequest]:
@@ -88,12 +153,12 @@ class VerdictRequest:
         """
         rate_hz = self.at_rate.rate_hz
         paced = [step.frames / rate_hz + CEILING_S for step in (self.at_rate, self.soak) if step is not None]
-        unpaced = [self.full_speed.frames / rate_hz, _FULL_SPEED_SPARE * FULL_SPEED_S]
+        unpaced = [self.full_speed.frames / rate_hz, _FULL_SPEED_SPARE * self.full_speed_s]
         return sum(seconds + _AROUND_S for seconds in (*paced, *unpaced)) + self.search_s
 
     @property
     def search_steps_max(self) -> int:
-        return STEPS_MAX if self.search_s else 0
+        return min(STEPS_MAX, math.ceil(self.search_s / self.step_s))
 
 
 class Place(Protocol):
@@ -103,9 +168,6 @@ class Place(Protocol):
 
     def clear(self) -> None:
         """Removes what runs left."""
-
-    def fits_hz(self, request: VerdictRequest) -> float:
-        """The highest rate whose step of the search has room."""
 
 
 @dataclass(frozen=True)
@@ -121,39 +183,19 @@ class FolderPlace:
     def clear(self) -> None:
         self.folder.clear()
 
-    def fits_hz(self, request: VerdictRequest) -> float:
-        with usable(self.folder.path.parent):
-            return fits_hz(request, self.folder.path)
-
 
 @dataclass(frozen=True)
 class BesidePlace:
-    """Every run is made with a background load, which takes so many bytes where the frames go."""
+    """Every run is made with a background load."""
 
     place: Place
     start: Callable[[], AbstractContextManager[Repeated]]
-    taken_bytes: int
 
     def run(self, request: FramesRequest, prefix: str) -> Run:
         return run_beside(lambda: self.place.run(request, prefix), self.start)
 
     def clear(self) -> None:
         self.place.clear()
-
-    def fits_hz(self, request: VerdictRequest) -> float:
-        taken_hz = self.taken_bytes / request.at_rate.stored_bytes_each / request.step_s
-        return max(0.0, self.place.fits_hz(request) - taken_hz)
-
-
-def fits_hz(request: VerdictRequest, target: Path) -> float:
-    """The highest rate whose step of the search has room in `target`."""
-    at_rate = request.at_rate
-    frames = room_for_frames(target, at_rate.stored_bytes_each, at_rate.layout == "file_a_frame")
-    return frames / request.step_s if frames > FRAMES_MIN else 0.0
-
-
-class _EndedError(Exception):
-    """The measurement cannot go on."""
 
 
 @dataclass
@@ -165,7 +207,7 @@ class _Course:
     on_step: Callable[[Step, Verdict], None]
     steps: list[Step] = field(default_factory=list)
     search: Search | None = None
-    soak_left_out: bool = False
+    began: float = field(default_factory=time.monotonic)
 
     def verdict(self, problem: str | None) -> Verdict:
         return judge(
@@ -179,73 +221,88 @@ class _Course:
                 steps=self.steps,
                 search=self.search,
                 problem=problem,
-                soak_left_out=self.soak_left_out,
+                command=self.request.command,
+                typical_ratio=self.request.typical_ratio,
+                hints=self.request.hints,
             )
         )
 
     def take(self, kind: StepKind, asked: FramesRequest, later: bool = False) -> Step:
-        """Makes a step and reports it; with `later` the caller reports it, unless it ends the measurement."""
+        """Makes a step, reports it and removes its files; with `later` the caller calls `reported`, unless it
+        ends the measurement.
+        """
         prefix = f"{kind.replace(' ', '-')}-{len(self.steps) + 1}-"
         run = self.place.run(asked, prefix)
-        outcome, shortcomings = outcome_of(run, self.request.late_limit_s)
-        step = Step(kind=kind, rate_hz=asked.rate_hz, outcome=outcome, shortcomings=shortcomings, run=run)
+        outcome, shortcomings, alone = outcome_of(run, self.request.late_limit_s)
+        step = Step(
+            kind=kind,
+            rate_hz=asked.rate_hz,
+            outcome=outcome,
+            shortcomings=shortcomings,
+            alone=alone,
+            run=run,
+        )
         self.steps.append(step)
-        if not later or run.document.interrupted or run.document.problem is not None:
+        # A run that was over when the signal came is complete, and the last one.
+        is_last = run.document.interrupted or came_since(self.began)
+        if not later or is_last or run.document.problem is not None:
             self.on_step(step, self.verdict(GOES_ON))
-        if run.document.interrupted:
-            raise _EndedError(INTERRUPTED)
+        if is_last:
+            raise PenstockError(INTERRUPTED)
         if run.document.problem is not None:
-            raise _EndedError(run.document.problem)
-        self.place.clear()
+            raise PenstockError(run.document.problem)
+        if not later:
+            self.place.clear()
         return step
 
     def take_sound(self, kind: StepKind, asked: FramesRequest) -> Step:
-        """An invalid step is made again once."""
+        """A step that says nothing about the storage is made again once."""
         step = self.take(kind, asked)
-        return self.take(kind, asked) if step.outcome == "invalid" else step
+        return self.take(kind, asked) if step.outcome in SAYS_NOTHING else step
 
     def take_all(self) -> None:
+        full = self.take_full_speed()
         at_rate = self.take_sound("rate", self.request.at_rate)
         if at_rate.outcome == "invalid":
             return
-        full = self.take_full_speed()
         if self.request.search_s:
             self.take_search(at_rate, full)
-        if self.request.soak is None:
-            return
-        self.soak_left_out = self.verdict(GOES_ON).lost > 0
-        if not self.soak_left_out:
-            self.take_sound("soak", self.request.soak)
+        # What lost frames once needs no confirmation.
+        if self.request.soak is not None and self.verdict(GOES_ON).answer not in ("no", "likely no"):
+            soak = self.take_sound("soak", self.request.soak)
+            # A loss that other runs make doubtful is repeated, too.
+            if soak.outcome == "not held" and self.verdict(GOES_ON).answer in ("cannot tell", "likely yes"):
+                self.take("soak", self.request.soak)
 
     def take_full_speed(self) -> Step:
-        """A preliminary run gives the number of frames of a run that is long enough, if there is room."""
+        """Preliminary runs give the number of frames of one that is long enough."""
         request = self.request
-        looked = self.take("full speed", request.full_speed, later=True)
-        seconds, rate_hz = _seconds_of(looked), _rate_of(looked)
-        if rate_hz is None or seconds >= FULL_SPEED_S:
-            return self.reported(looked)
-        room = self.place.fits_hz(request) * request.step_s
-        frames = math.floor(min(_FULL_SPEED_SPARE * FULL_SPEED_S * rate_hz, room, FRAMES_MAX))
-        if frames <= request.full_speed.frames:
-            return self.reported(looked)
-        short = f"{human_seconds(seconds)} is too short; repeating with {frames} frames"
-        self.reported(looked.model_copy(update={"kind": "probe", "shortcomings": [short]}))
-        return self.take("full speed", request.at_rate.as_fast_as_it_goes(frames))
+        step, frames = self.take("full speed", request.full_speed, later=True), request.full_speed.frames
+        for _ in range(_PROBES_MAX):
+            seconds, rate_hz = _seconds_of(step), _rate_of(step)
+            if rate_hz is None or seconds >= request.full_speed_s:
+                break
+            frames = math.floor(min(_FULL_SPEED_SPARE * request.full_speed_s * rate_hz, FRAMES_MAX))
+            short = f"{human_seconds(seconds)} is too short; repeating with {frames} frames"
+            self.reported(step.model_copy(update={"kind": "probe", "shortcomings": [short]}))
+            step = self.take("full speed", request.unpaced(frames), later=True)
+        return self.reported(step)
 
     def reported(self, step: Step) -> Step:
-        """Replaces the last step, and reports it."""
+        """Replaces the last step, reports it, and removes its files."""
         self.steps[-1] = step
         self.on_step(step, self.verdict(GOES_ON))
+        self.place.clear()
         return step
 
     def take_search(self, at_rate: Step, full: Step) -> None:
         request = self.request
         full_hz = _rate_of(full) if full.outcome != "invalid" else None
-        limits, top_reason = limits_of(
+        limits = limits_of(
             at_rate.rate_hz,
             full_hz,
             request.times_max,
-            min(self.place.fits_hz(request), RATE_MAX_HZ),
+            RATE_MAX_HZ,
             request.search_s,
             lambda rate_hz: request.search_step(rate_hz).seconds,
         )
@@ -259,7 +316,6 @@ class _Course:
                 chance_hz=bracket.chance_hz,
                 full_speed_hz=full_hz,
                 top_hz=limits.top_hz,
-                top_reason=top_reason,
                 ended=ended,
             )
 
@@ -296,17 +352,4 @@ def measure(request: VerdictRequest, place: Place, on_step: Callable[[Step, Verd
     A PenstockError or a KeyboardInterrupt only where no measurement.
     """
     course = _Course(request, place, on_step)
-    problem: str | None = None
-    try:
-        course.take_all()
-    except _EndedError as ended:
-        problem = str(ended)
-    except KeyboardInterrupt:
-        if not course.steps:
-            raise
-        problem = INTERRUPTED
-    except PenstockError as error:
-        if not course.steps:
-            raise
-        problem = error.message
-    return course.verdict(problem)
+    return course.verdict(problem_of(course.take_all, course.steps))

@@ -4,13 +4,12 @@ A new one is a class here and a line in WORKLOADS. Its fields are the keys of ca
 options of its `penstock bench` command and of `--background`.
 """
 
-import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from penstock.bench.data.content import chosen_content
 from penstock.bench.data.frame_choice import FrameFormat, check_layout, frame_bytes_of, image_request
@@ -19,6 +18,7 @@ from penstock.bench.run.jobs import LOCAL, Job, NetworkJob, frames_job, metadata
 from penstock.bench.run.library import check_access, hdf5_access, parse_hint, refuse_foreign
 from penstock.bench.run.metadata import metadata_workload
 from penstock.bench.run.network import network_workload, run_local, run_network, seconds_of
+from penstock.bench.run.parameters import WorkloadParameters, whole
 from penstock.bench.run.run import (
     Access,
     FramesRequest,
@@ -28,6 +28,11 @@ from penstock.bench.run.run import (
     stream_workload,
 )
 from penstock.bench.run.second import NONE, with_second
+from penstock.bench.science.acquire.parameters import AcquireParameters
+from penstock.bench.science.analysis.parameters import AnalysisParameters
+from penstock.bench.science.imaging.parameters import ImagingParameters
+from penstock.bench.science.seismic.parameters import SeismicSortParameters
+from penstock.bench.science.uvbuffer.parameters import UvbufferParameters
 from penstock.bench.statistics.values import (
     NEEDED,
     NETWORK_READINGS,
@@ -57,7 +62,7 @@ from penstock.model.configuration import read_token
 from penstock.model.errors import UsageError
 from penstock.model.plans import GIB
 from penstock.model.problems import did_you_mean, place_of, words_of
-from penstock.model.units import Size, format_size, parse_size, with_unit_of_size
+from penstock.model.units import Size, parse_size, with_unit_of_size
 from penstock.programs.ranks import MpiIo, Ranks, mpi_of
 
 _MIB, _PAGE = 1 << 20, 4096
@@ -68,61 +73,6 @@ def team_of(ranks: int, mpi_io: MpiIo | None, needs_mpi: bool = False) -> Ranks 
     if ranks == 1 and not needs_mpi:
         return None
     return Ranks(ranks, "openmpi" if mpi_io is None else mpi_of(mpi_io), mpi_io)
-
-
-class WorkloadParameters(BaseModel):
-    """Of one workload. SCALED names those that make a run larger, and leave its pattern as it is."""
-
-    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
-    SCALED: ClassVar[tuple[str, ...]] = ()
-
-    def job(self) -> Job | NetworkJob:
-        """A UsageError names a value that is not possible."""
-        raise NotImplementedError
-
-    def values(self) -> list[str]:
-        """What runs of it yield, as `values_of` names it: what tables and plots may show."""
-        raise NotImplementedError
-
-    def derived(self) -> list[str]:
-        """What they may show beside that, as `derived_of` names it; some of it a run may lack."""
-        return []
-
-    def scaled(self, factor: float) -> Self:
-        """Sizes are whole MiB, or whole pages where they are small; counts are whole, and at least one."""
-        return self.model_copy(
-            update={
-                name: _scaled(name, getattr(self, name), factor)
-                for name in self.SCALED
-                if getattr(self, name) is not None and factor != 1
-            }
-        )
-
-    def shown(self, name: str) -> Parameter:
-        """As a description has it."""
-        value: Parameter = getattr(self, name)
-        return format_size(int(value)) if name in self.SCALED and _is_size(name) else value
-
-
-def _is_size(name: str) -> bool:
-    return name.endswith("size")
-
-
-def whole(size: int, unit: int) -> int:
-    """`size`, or the next larger one that has whole units."""
-    return -(-size // unit) * unit
-
-
-def _scaled(name: str, value: float, factor: float) -> float:
-    if not isinstance(value, int):
-        return round(value * factor, 6)
-    if name == "segments":  # rounded up as sizes are: what is in each of them stays
-        return max(1, math.ceil(round(value * factor, 6))) if value > 1 else value
-    scaled = round(value * factor)
-    unit = 1
-    if _is_size(name):
-        unit = _MIB if scaled >= _MIB else _PAGE if value >= _PAGE else 1
-    return max(unit, whole(scaled, unit))
 
 
 class StoredParameters(WorkloadParameters):
@@ -310,7 +260,7 @@ class StreamedParameters(WrittenParameters):
     )
     chunk: Annotated[
         Size | None, Cli(panel=panels.ACCESS, default="contiguous; with --deflate a transfer")
-    ] = Field(None, le=GIB, description="chunk size of the HDF5 dataset, at most 1 GiB")
+    ] = Field(None, le=GIB, description="chunk size of the HDF5 dataset")
     deflate: Annotated[int, Cli(panel=panels.ACCESS)] = Field(
         0, ge=0, le=9, description="deflate level of HDF5 chunks; 0: no compression"
     )
@@ -361,7 +311,7 @@ class StreamParameters(StreamedParameters):
     block: Annotated[Size | None, Cli(panel=panels.ACCESS, default="all of them")] = Field(
         None,
         le=2**50,
-        description="number of consecutive bytes per rank in a shared file of mpiio, at most 1 PiB",
+        description="number of consecutive bytes per rank in a shared file of mpiio",
     )
     hints: str = Field(
         "none",
@@ -585,11 +535,16 @@ class NetworkParameters(WorkloadParameters):
 
 
 WORKLOADS: dict[str, type[WorkloadParameters]] = {
+    "acquire-and-analyse": AcquireParameters,
+    "analysis": AnalysisParameters,
     "frames": FramesParameters,
     "hdf5": Hdf5Parameters,
+    "imaging": ImagingParameters,
     "metadata": MetadataParameters,
     "network": NetworkParameters,
+    "seismic-sort": SeismicSortParameters,
     "stream": StreamParameters,
+    "uvbuffer": UvbufferParameters,
 }
 
 

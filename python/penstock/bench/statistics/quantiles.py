@@ -7,7 +7,7 @@ import numpy
 import numpy.typing
 
 from penstock.model.bench.load import Histogram
-from penstock.model.bench.runs import Percentiles
+from penstock.model.bench.percentiles import Percentiles
 
 Times = numpy.typing.NDArray[numpy.int64]
 

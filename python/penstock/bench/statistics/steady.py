@@ -1,5 +1,6 @@
 """Whether a run was in one state from its begin to its end, or still moved."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy
@@ -28,6 +29,12 @@ class Movement:
     def change(self) -> float:
         """As a share of what was before."""
         return self.after / self.before - 1 if self.before > 0 else 0.0
+
+    @property
+    def factor(self) -> float:
+        """By which the larger end exceeds the smaller one; infinite if that is 0."""
+        low, high = sorted((self.before, self.after))
+        return high / low if low > 0 else math.inf if high > 0 else 1.0
 
     @property
     def moved(self) -> bool:

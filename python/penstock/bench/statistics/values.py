@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from penstock.model.bench.runs import FrameFigures, NetworkFigures, ProcessorCost, Run
+from penstock.model.bench.science import ScienceUnit
 
-Unit = Literal["B/s", "1/s", "ms", "s", "share", "s/GB"]
+Unit = Literal["s/GB"] | ScienceUnit
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,9 @@ class Value(Reading):
 
 PROCESSOR_TIME = "processor time"
 _TICK_S, _COUNTERS = 0.01, 5
+DIP, RETURN, CATCH_UP, HEALING, WRONG = "dip", "return", "catch-up", "healing", "wrong"
+# Of runs with faults of servers, of any workload and of frames.
+FAULT_VALUES, FRAMES_FAULT_VALUES = (HEALING,), (DIP, RETURN, CATCH_UP, HEALING, WRONG)
 NEEDED, LINK, TOTAL = "needed", "link", "both: total"
 TRANSFERS = ("up", "down", "both: up", "both: down")
 
@@ -66,6 +70,7 @@ def values_of(run: Run) -> dict[str, Value]:
         if operation.too_short and run.validity != "invalid":
             continue
         values[_operation_name(operation.operation)] = Value(operation.rate_mean, "1/s", "higher")
+    values |= _fault_values(run)
     if run.network is not None:
         for transfer in run.network.transfers:
             values[transfer.name] = Value(transfer.bytes_per_s, "B/s", "higher")
@@ -73,11 +78,35 @@ def values_of(run: Run) -> dict[str, Value]:
             half, most = round_trip_names(trips.message_bytes)
             values[half] = Value(trips.round_trip_ms.p50, "ms", "lower")
             values[most] = Value(trips.round_trip_ms.p99, "ms", "lower")
+    if run.science is not None:
+        values |= {
+            each.name: Value(each.value, each.unit, each.better)
+            for each in run.science.values
+            if each.better is not None
+        }
     if run.cost is not None:
         values[PROCESSOR_TIME] = _processor_time(run.cost)
         for name, share in (run.profile.shares if run.profile is not None else {}).items():
             time = Value(share * run.cost.machine_s_per_gb, "s/GB", "lower")
             values[f"{PROCESSOR_TIME}: {name}"] = time
+    return values
+
+
+def _fault_values(run: Run) -> dict[str, Value]:
+    """Of the worst fault; what is not known of each of them is left out."""
+    times = {
+        DIP: [each.dip_s for each in run.faults],
+        RETURN: [each.returned_s for each in run.faults],
+        CATCH_UP: [each.caught_up_s for each in run.faults],
+        HEALING: [each.healed_s for each in run.faults],
+    }
+    values = {}
+    for name, each in times.items():
+        known = [seconds for seconds in each if seconds is not None]
+        if known and len(known) == len(each):
+            values[name] = Value(max(known), "s", "lower")
+    if run.stored is not None:
+        values[WRONG] = Value(run.stored.wrong / max(1, run.stored.written), "share", "lower")
     return values
 
 
@@ -94,6 +123,10 @@ def derived_of(run: Run) -> dict[str, Reading]:
         readings[NEEDED] = Reading(run.frames.needed_bytes_per_s, "B/s")
     if run.network is not None:
         readings |= _network_readings(run.network)
+    if run.science is not None:
+        readings |= {
+            each.name: Reading(each.value, each.unit) for each in run.science.values if each.better is None
+        }
     return readings
 
 
