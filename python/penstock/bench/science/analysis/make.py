@@ -1,0 +1,82 @@
+"""Makes ROOT files of events: a job of a data set."""
+
+import io
+from typing import Any
+
+import awkward
+import numpy
+import uproot
+
+from penstock.bench.science.analysis.events import INDEX, TREE, Found, baskets, chosen, scan, visit
+from penstock.bench.science.data.manifest import DataFile
+from penstock.bench.science.data.store import store_bytes
+from penstock.bench.science.jobs.job import Job
+
+_COMPRESSIONS: dict[str, Any] = {
+    "zstd": uproot.ZSTD(5),
+    "zlib": uproot.ZLIB(1),
+    "lz4": uproot.LZ4(4),
+    "none": None,
+}
+
+
+class _Kept(io.BytesIO):
+    """What is written to it is there when uproot has closed it."""
+
+    content = b""
+
+    def close(self) -> None:
+        if not self.closed:
+            self.content = self.getvalue()
+        super().close()
+
+
+def make(job: Job, parameters: dict[str, Any]) -> dict[str, Any]:
+    job.begin()
+    made: list[dict[str, Any]] = []
+    for number in parameters["numbers"]:
+        if job.stopping:
+            break
+        made.append(_make_file(job, number, parameters).model_dump())
+    return {"files": made}
+
+
+def _make_file(job: Job, number: int, parameters: dict[str, Any]) -> DataFile:
+    content, scanned, visited, count = _Kept(), Found(), Found(), 0
+    is_ntuple = parameters.get("format") == "rntuple"
+    stored: Any
+    with uproot.recreate(content, compression=_COMPRESSIONS[parameters["compression"]]) as file:
+        tree: Any = None
+        for arrays in baskets(parameters["seed"], parameters["first"] + number, parameters["events"]):
+            flat = {
+                f"{name}_{each}": arrays[name][each]
+                for name in ("Muon", "Jet", "Cell")
+                for each in arrays[name].fields
+            }
+            flat |= {name: arrays[name] for name in ("trigger", "MET_pt")}
+            stored = arrays
+            if is_ntuple:
+                stored = awkward.Array(flat | {name: arrays[name] for name in ("run", "event")})
+            if tree is None:
+                tree = _begun_ntuple(file, stored) if is_ntuple else _begun_tree(file, stored)
+            tree.extend(stored)
+            scan(scanned, flat)
+            there = chosen(arrays[INDEX])
+            visit(visited, {name: values[there] for name, values in flat.items()})
+            count += len(arrays[INDEX])
+            job.done(len(arrays[INDEX]))
+    truth = {"events": count, "scan": vars(scanned), "navigate": vars(visited)}
+    return store_bytes(job.storage, f"events-{number:09d}.root", content.content, truth)
+
+
+def _begun_tree(file: Any, arrays: dict[str, Any]) -> Any:
+    return file.mktree(TREE, {name: _type_of(values) for name, values in arrays.items()})
+
+
+def _begun_ntuple(file: Any, stored: awkward.Array) -> Any:
+    """Each field is a list of its own: the names are those of a tree's branches."""
+    return file.mkrntuple(TREE, stored.layout.form)
+
+
+def _type_of(values: Any) -> Any:
+    return values.dtype if isinstance(values, numpy.ndarray) else awkward.type(values).content

@@ -1,0 +1,1 @@
+"""Data sets: made once per target, found again, verified, and removed by `penstock bench clean`."""

@@ -1,0 +1,1 @@
+"""Jobs: processes of one workload, which begin together and are stopped together."""

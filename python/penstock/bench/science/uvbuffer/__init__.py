@@ -1,0 +1,1 @@
+"""The buffer of a radio telescope: `penstock bench uvbuffer` (B6)."""

@@ -1,0 +1,235 @@
+"""An out-of-core sort keeps every trace, and one that it loses, changes or misplaces is found."""
+
+import errno
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from penstock.bench.data.folder import BenchFolder
+from penstock.bench.run.run import Telling
+from penstock.bench.science.jobs.job import Job
+from penstock.bench.science.jobs.team import JobRequest, run_jobs
+from penstock.bench.science.seismic import work
+from penstock.bench.science.seismic.parameters import SeismicSortParameters
+from penstock.bench.science.seismic.pipe import Output
+from penstock.bench.science.seismic.plan import sort_plan
+from penstock.bench.science.seismic.run import SortRequest, run_sort
+from penstock.bench.science.seismic.segy import DATA_AT, keys_of, trace_bytes, trace_type
+from penstock.bench.science.seismic.survey import Truth, survey_of, write_survey
+from penstock.bench.science.seismic.tier import require_tier
+from penstock.bench.science.seismic.verify import problem_of
+from penstock.bench.science.storage.counts import Counts
+from penstock.bench.science.storage.direct import DirectWriter
+from penstock.bench.statistics.values import values_of
+from penstock.model.bench.runs import Run
+from penstock.model.errors import PenstockError, UsageError
+
+MIB = 1 << 20
+SMALL = {"size": 24 * MIB, "memory": 6 * MIB, "samples": 200}
+HERE = "test_seismic"
+
+
+def run_of(place: Path, module: str = work.__name__, **changed: Any) -> Run:
+    parameters = SeismicSortParameters.model_validate(SMALL | changed)
+    request = SortRequest(
+        parameters.survey, parameters.plan, parameters.scratch, parameters.workload("seismic-sort", 1)
+    )
+    with BenchFolder.make(place) as folder:
+        return run_sort(request, folder, Telling(lambda _: None, lambda _: None), module)
+
+
+def check_of(run: Run, name: str) -> tuple[str, str]:
+    return next((each.outcome, each.actual) for each in run.checks if each.name == name)
+
+
+def test_all_traces_come_out_in_order_with_little_memory(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    run = run_of(tmp_path, scratch=str(scratch))
+    assert check_of(run, "traces sorted") == ("ok", "all traces")
+    assert check_of(run, "memory bound held")[0] == "ok"
+    assert check_of(run, "larger than memory")[0] == "ok"
+    values = values_of(run)
+    assert next(iter(values)) == "traces"
+    expected = set(SeismicSortParameters(scratch="x").values())
+    assert set(values) >= expected
+    assert values["gain"].value == pytest.approx(
+        values["traces (scratch)"].value / values["traces"].value, rel=1e-6
+    )
+    assert list(scratch.iterdir()) == []
+    assert [each.name[:14] for each in tmp_path.iterdir() if each != scratch] == ["penstock-data-"]
+
+
+@pytest.mark.timeout(60)
+def test_an_error_of_closing_a_file_ends_the_sort(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some file systems report a full quota only then."""
+
+    def close(_writer: DirectWriter) -> None:
+        raise OSError(errno.EDQUOT, "quota")
+
+    monkeypatch.setattr(DirectWriter, "finish", close)
+    with Output(16, 1 << 16, 2, Counts()) as output:
+        output.begin(tmp_path / "file")
+        output.filled(len(output.room(1)))
+        output.end()
+        with pytest.raises(OSError, match="quota"):
+            output.wait()
+
+
+def test_a_scratch_without_room_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    with pytest.raises(PenstockError, match="the sort writes"):
+        run_of(tmp_path, scratch=str(tmp_path), size=1 << 49, memory=1 << 39)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_survey_has_shots_in_order_and_unique_keys(tmp_path: Path) -> None:
+    import segyio
+
+    survey = survey_of(4 * MIB, 100, 7)
+    path = tmp_path / "shots.sgy"
+    written = write_survey(survey, path, Counts(), lambda _: None)
+    assert (written.truth.traces, path.stat().st_size) == (survey.traces, survey.bytes)
+    with segyio.open(str(path), ignore_geometry=True) as file:
+        assert file.text[0][:12] == b"C 1 Penstock"
+        assert (file.tracecount, file.bin[segyio.BinField.Interval]) == (survey.traces, 2000)
+        shots = file.attributes(segyio.TraceField.FieldRecord)[:]
+        cdp = file.attributes(segyio.TraceField.CDP)[:]
+        offset = file.attributes(segyio.TraceField.offset)[:]
+        assert (numpy.diff(shots) >= 0).all()
+        assert (numpy.diff(cdp) < 0).any()
+        assert len(set(zip(cdp.tolist(), offset.tolist(), strict=True))) == survey.traces
+    again = write_survey(survey, tmp_path / "again.sgy", Counts(), lambda _: None)
+    assert again == written
+
+
+def _swap(rows: Any) -> None:
+    rows[[40, 41]] = rows[[41, 40]]
+
+
+def _change(rows: Any) -> None:
+    rows["samples"][77, 5] ^= 1
+
+
+def _header(rows: Any) -> None:
+    rows["shot"][99] += 1
+
+
+def _twice(rows: Any) -> None:
+    rows[12] = rows[13]
+
+
+def _samples_of_another(rows: Any) -> None:
+    rows["samples"][[3, 4]] = rows["samples"][[4, 3]]
+
+
+@pytest.fixture(scope="module")
+def sorted_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    folder = tmp_path_factory.mktemp("sorted")
+    survey = survey_of(3 * MIB, 64, 3)
+    written = write_survey(survey, folder / "shots.sgy", Counts(), lambda _: None)
+    request = JobRequest(
+        f"{work.__name__}:sort",
+        folder,
+        {
+            "survey": asdict(survey),
+            "memory": 4 * MIB,
+            "tiers": [str(folder)],
+            "source": f"{folder}/shots.sgy",
+        },
+    )
+    assert run_jobs([request]).problem is None
+    return folder, (survey, written.truth)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (None, ""),
+        (_swap, "trace 41 (CDP"),
+        (_change, "trace 77 (CDP"),
+        (_header, "trace 99 (CDP"),
+        (_twice, "is missing"),
+        (_samples_of_another, "trace 3 (CDP"),
+    ],
+)
+def test_one_wrong_trace_is_named(sorted_once: tuple[Path, Any], wrong: Any, said: str) -> None:
+    folder, (survey, truth) = sorted_once
+    content = bytearray((folder / work.sorted_name(0)).read_bytes())
+    if wrong is not None:
+        wrong(numpy.frombuffer(content, trace_type(survey.samples), offset=DATA_AT))
+    (folder / "wrong.sgy").write_bytes(content)
+    problem = problem_of(folder / "wrong.sgy", folder / "shots.sgy", survey.samples, truth, Counts())
+    assert said in problem
+    assert bool(problem) == (wrong is not None)
+
+
+@pytest.mark.parametrize("rest", [-1, 0, 1])
+def test_a_lost_trace_is_named(sorted_once: tuple[Path, Any], rest: int) -> None:
+    folder, (survey, truth) = sorted_once
+    content = (folder / work.sorted_name(0)).read_bytes()
+    (folder / "wrong.sgy").write_bytes(content[: rest - trace_bytes(survey.samples)])
+    problem = problem_of(folder / "wrong.sgy", folder / "shots.sgy", survey.samples, truth, Counts())
+    assert ("is missing" if rest == 0 else "whole traces") in problem
+
+
+def test_a_changed_input_is_not_taken_for_a_wrong_sort(sorted_once: tuple[Path, Any]) -> None:
+    folder, (survey, truth) = sorted_once
+    other = Truth(truth.traces, truth.checksum ^ 1)
+    problem = problem_of(folder / work.sorted_name(0), folder / "shots.sgy", survey.samples, other, Counts())
+    assert "before they were sorted" in problem
+
+
+def sort(job: Job, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Changes one bit of one sample of what it has sorted."""
+    result = work.sort(job, parameters)
+    with (Path(job.storage.place) / work.sorted_name(0)).open("r+b") as file:
+        file.seek(DATA_AT + 1000 * trace_bytes(parameters["survey"]["samples"]) + 300)
+        byte = file.read(1)[0]
+        file.seek(-1, 1)
+        file.write(bytes([byte ^ 4]))
+    return result
+
+
+def test_a_run_with_a_wrong_trace_is_invalid_and_names_it(tmp_path: Path) -> None:
+    run = run_of(tmp_path, module=HERE)
+    outcome, actual = check_of(run, "traces sorted")
+    assert outcome == "failed"
+    assert "trace 1000 (CDP" in actual
+    assert run.validity == "invalid"
+
+
+def test_a_damaged_input_ends_the_run(tmp_path: Path) -> None:
+    run_of(tmp_path)
+    (data,) = tmp_path.glob("penstock-data-*/shots-*.sgy")
+    with data.open("r+b") as file:
+        file.seek(DATA_AT + 500)
+        file.write(b"\0\0\0\0")
+    outcome, actual = check_of(run_of(tmp_path), "traces sorted")
+    assert outcome == "failed"
+    assert "before they were sorted" in actual
+
+
+def test_keys_sort_as_cdp_and_offset_do() -> None:
+    rows = numpy.zeros(5, trace_type(16))
+    rows["cdp"], rows["offset"] = [1, 1, -3, 2, 1], [-50, 20, 9, -(2**31), 2**31 - 1]
+    order = numpy.argsort(keys_of(rows)).tolist()
+    assert order == [2, 0, 1, 4, 3]
+
+
+def test_too_little_memory_is_refused_with_the_number_of_runs() -> None:
+    with pytest.raises(UsageError, match=r"too little to merge [0-9]+ runs in one pass"):
+        sort_plan(10_000_000, 1500, 4 * MIB)
+    with pytest.raises(UsageError, match="NOWHERE is not set"):
+        require_tier("$NOWHERE")
+
+
+@pytest.mark.parametrize("memory", [5, 16, 64, 256])
+@pytest.mark.parametrize("samples", [16, 1500, 8000])
+def test_buffers_of_a_plan_fit_into_the_memory(memory: int, samples: int) -> None:
+    size = trace_bytes(samples)
+    plan = sort_plan(4 * memory * MIB // size, samples, memory * MIB)
+    assert 2 * plan.run_traces * size + 3 * plan.chunk_bytes < memory * MIB
+    assert 2 * plan.runs * plan.block_traces * size + 3 * plan.chunk_bytes < memory * MIB
