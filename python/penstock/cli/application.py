@@ -10,6 +10,7 @@ from penstock.cli.words import (
     EXIT_CODES,
     EXIT_CODES_OF_CHECKS,
     EXIT_CODES_OF_COMPARISONS,
+    EXIT_CODES_OF_DOCTOR,
     EXIT_CODES_OF_FILES,
     EXIT_CODES_OF_PLANS,
     EXIT_CODES_OF_RUNS,
@@ -35,9 +36,19 @@ BENCH = {
             " --background 'stream --threads 2 --size 8GiB'",
         ],
     ),
+    "analysis": Later(
+        "penstock.cli.bench.analysis:analysis_command",
+        short_help="Measure event analysis: jobs that read ROOT files.",
+        exit_codes=EXIT_CODES_OF_RUNS,
+        examples=[
+            "penstock bench analysis /data",
+            "penstock bench analysis /data --jobs 8 --pattern scan --read-ahead 4MiB",
+            "penstock bench analysis root://server//store --jobs 4 --no-vector-reads --yes",
+        ],
+    ),
     "clean": Later(
-        "penstock.cli.bench.frames:clean_command",
-        short_help="Remove directories that killed runs left behind.",
+        "penstock.cli.bench.clean:clean_command",
+        short_help="Remove data sets, and directories that killed runs left behind.",
         examples=["penstock bench clean /data", "penstock bench clean /data --yes"],
     ),
     "stream": Later(
@@ -71,6 +82,47 @@ BENCH = {
             "penstock bench metadata /data --items 10 --depth 5 --branch 5 --iterations 5 --dry-run",
             "penstock bench metadata /data --threads 8 --shared --shift 1 --only files --size 4KiB",
             "penstock bench metadata /data --ranks 4 --threads 2 --shift 2",
+        ],
+    ),
+    "acquire-and-analyse": Later(
+        "penstock.cli.bench.acquire:acquire_command",
+        short_help="Find how many jobs may read while a detector is recorded.",
+        exit_codes=EXIT_CODES_OF_RUNS,
+        examples=[
+            "penstock bench acquire-and-analyse /data eiger2-1m --rate 100",
+            "penstock bench acquire-and-analyse /data eiger2-1m --rate 100 --read growing --jobs-max 4",
+            "penstock bench acquire-and-analyse /data custom --rows 1024 --columns 1024 --rate 50 --dry-run",
+        ],
+    ),
+    "seismic-sort": Later(
+        "penstock.cli.bench.seismic_sort:seismic_sort_command",
+        short_help="Measure an out-of-core sort of seismic traces.",
+        exit_codes=EXIT_CODES_OF_RUNS,
+        examples=[
+            "penstock bench seismic-sort /data",
+            "penstock bench seismic-sort /data --size 64GiB --memory 4GiB --repetitions 5",
+            "penstock bench seismic-sort /data --scratch lab:fast",
+        ],
+    ),
+    "uvbuffer": Later(
+        "penstock.cli.bench.uvbuffer:uvbuffer_command",
+        short_help="Measure the buffer of a radio telescope.",
+        exit_codes=EXIT_CODES_OF_RUNS,
+        examples=[
+            "penstock bench uvbuffer /data",
+            "penstock bench uvbuffer /data --channels 10240 --file-size 4MiB --writers 16 --readers 64",
+            "penstock bench uvbuffer lab:moosefs --seconds 120 --repetitions 3",
+        ],
+    ),
+    "imaging": Later(
+        "penstock.cli.bench.imaging:imaging_command",
+        short_help="Measure parallel processing of one HDF5 file.",
+        exit_codes=EXIT_CODES_OF_RUNS,
+        examples=[
+            "penstock bench imaging /data --jobs 4",
+            "penstock bench imaging /data --jobs 4 --read direct --process statistics --cached",
+            "penstock bench imaging /data --images scan_042.h5 --jobs 8 --process integrate",
+            "penstock bench imaging /data --shape 2162x2068 --type uint32 --layout deflate --dry-run",
         ],
     ),
     "network": Later(
@@ -135,7 +187,107 @@ RUNS = {
     ),
 }
 
+LAB = {
+    "up": Later(
+        "penstock.cli.lab.lab:up_command",
+        short_help="Bring up a storage system on this machine.",
+        examples=[
+            "penstock lab up moosefs",
+            "penstock lab up moosefs --servers 3 --disks loop:8GiB --link 1Gb/s",
+            "penstock lab up btrfs --servers 4 --option raid=raid6 --disks ram:1GiB",
+            "penstock lab up ext4 --name scratch --disks dir:/data/a",
+            "penstock lab up xrootd --disks ram:1GiB",
+        ],
+    ),
+    "down": Later(
+        "penstock.cli.lab.lab:down_command",
+        short_help="Take a laboratory down, with its data.",
+        examples=["penstock lab down moosefs", "penstock lab down --all"],
+    ),
+    "list": Later(
+        "penstock.cli.lab.lab:list_command",
+        short_help="List laboratories that are up.",
+        examples=["penstock lab list", "penstock lab list --json"],
+    ),
+    "status": Later(
+        "penstock.cli.lab.lab:status_command",
+        short_help="Show servers and clients of a laboratory.",
+        examples=["penstock lab status moosefs"],
+    ),
+    "run": Later(
+        "penstock.cli.lab.lab:run_command",
+        short_help="Bring a system up, run a command on it, take it down.",
+        examples=[
+            "penstock lab run moosefs -- sh -c 'penstock verdict pilatus-6m $PENSTOCK_LAB_MOUNT'",
+            "penstock lab run xfs --disks ram:4GiB -- sh -c 'cp -r data $PENSTOCK_LAB_MOUNT'",
+        ],
+    ),
+    "exec": Later(
+        "penstock.cli.lab.lab:exec_command",
+        short_help="Run a command with the network of a client.",
+        examples=["penstock lab exec moosefs -- mfscli -H 10.78.0.100 -SCS"],
+    ),
+    "logs": Later(
+        "penstock.cli.lab.lab:logs_command",
+        short_help="Show the last lines of the daemons' logs.",
+        examples=["penstock lab logs moosefs", "penstock lab logs moosefs server-2 --lines 100"],
+    ),
+    "fail": Later(
+        "penstock.cli.lab.faults:fail_command",
+        short_help="Kill a server, as a crash does.",
+        examples=["penstock lab fail moosefs 2"],
+    ),
+    "heal": Later(
+        "penstock.cli.lab.faults:heal_command",
+        short_help="Start a killed server again, or end its limits.",
+        examples=["penstock lab heal moosefs 2"],
+    ),
+    "slow": Later(
+        "penstock.cli.lab.faults:slow_command",
+        short_help="Slow a server's disk or link down, or stall it.",
+        examples=["penstock lab slow moosefs 2 --disk 50MB/s", "penstock lab slow moosefs 2 --stall"],
+    ),
+    "degrade": Later(
+        "penstock.cli.lab.faults:degrade_command",
+        short_help="Record a series while a server fails.",
+        examples=[
+            "penstock lab degrade moosefs 2",
+            "penstock lab degrade moosefs 2 --stall --at 5 --away 20 --seconds 40 --output degraded.json",
+        ],
+    ),
+    "conform": Later(
+        "penstock.cli.lab.conform:conform_command",
+        short_help="Check what a file system promises.",
+        examples=[
+            "penstock lab conform moosefs",
+            "penstock lab conform moosefs --only 'record locks' --only names",
+        ],
+    ),
+    "doctor": Later(
+        "penstock.cli.lab.lab:doctor_command",
+        short_help="Show which systems can be brought up here.",
+        examples=["penstock lab doctor", "penstock lab doctor moosefs --install"],
+    ),
+}
+
 COMMANDS: dict[str, Later | LaterGroup] = {
+    "init": Later(
+        "penstock.cli.record.init:init_command",
+        short_help="Write a new configuration for `penstock record`.",
+        panel=_RECORD,
+        examples=["penstock init", "penstock init beamline.yaml"],
+    ),
+    "doctor": Later(
+        "penstock.cli.plan.doctor:doctor_command",
+        short_help="Check what on this machine stands in a recorder's way.",
+        panel=_RECORD,
+        exit_codes=EXIT_CODES_OF_DOCTOR,
+        examples=[
+            "penstock doctor /data",
+            "penstock doctor /data --detector eiger2-16m",
+            "penstock doctor /data --detector pilatus-6m --codec bszstd --json",
+        ],
+    ),
     "record": Later(
         "penstock.cli.record.record:record_command",
         short_help="Record detector series into NeXus HDF5 files.",
@@ -197,6 +349,19 @@ COMMANDS: dict[str, Later | LaterGroup] = {
         examples=[
             "penstock info series.h5",
             "penstock info series.h5 --json",
+            "penstock info series.h5 --tree /entry/instrument/detector",
+        ],
+    ),
+    "view": Later(
+        "penstock.cli.files.view:view_command",
+        short_help="Write a picture of a frame, a sum of frames, or a movie.",
+        panel=_READ,
+        exit_codes=EXIT_CODES_OF_FILES,
+        examples=[
+            "penstock view series.h5",
+            "penstock view series.h5 --frame 7 --region 0:512,1024:2048 --range 1:1000",
+            "penstock view series.h5 --sum --frames 0:100 --output first-100.png",
+            "penstock view series_master.h5 --movie --scale linear --colormap gray_r",
         ],
     ),
     "check": Later(
@@ -264,6 +429,18 @@ COMMANDS: dict[str, Later | LaterGroup] = {
             "penstock verdict eiger2-4m /data --ratio 8 --seconds 60 --dry-run",
         ],
     ),
+    "rehearse": Later(
+        "penstock.cli.bench.rehearse:rehearse_command",
+        short_help="Rehearse a recording: detector, network, recorder, storage.",
+        panel=_MEASURE,
+        exit_codes=EXIT_CODES_OF_VERDICTS,
+        examples=[
+            "penstock rehearse pilatus-6m /data --config beamline.yaml",
+            "penstock rehearse eiger2-4m /data --from dcu-host --listen 10.1.2.3:9900 --soak 600",
+            "penstock rehearse pilatus-6m /data --replay images/ --output rehearsal.json",
+            "penstock rehearse eiger2-16m /data --ranks 4 --dry-run",
+        ],
+    ),
     "bench": LaterGroup("Measure a storage or a network with one workload.", BENCH, _MEASURE),
     "campaign": Later(
         "penstock.cli.campaign.campaign:campaign_command",
@@ -280,10 +457,11 @@ COMMANDS: dict[str, Later | LaterGroup] = {
     ),
     "compare": Later(
         "penstock.cli.bench.compare:compare_command",
-        short_help="Compare two sets of measurements, or follow a trend.",
+        short_help="Compare two storages or measurements, or follow a trend.",
         panel=_MEASURE,
         exit_codes=EXIT_CODES_OF_COMPARISONS,
         examples=[
+            "penstock compare /data1 /data2",
             "penstock compare before.json after.json --threshold 5%",
             "penstock compare runs/ssd runs/nfs --json",
             "penstock compare campaign.json --base-case 'rate=10 target=ssd' --case 'rate=10 target=nfs'",
@@ -299,6 +477,7 @@ COMMANDS: dict[str, Later | LaterGroup] = {
             "penstock report run.json campaign.json --output report.html --markdown report.md --csv it.csv",
         ],
     ),
+    "lab": LaterGroup("Bring up storage systems on this machine, to measure them.", LAB, _MEASURE),
     "runs": LaterGroup("Manage the run index, a list of documents of measurements.", RUNS, _MEASURE),
     "describe": Later(
         "penstock.cli.plan.describe:describe_command",
@@ -317,7 +496,8 @@ COMMANDS: dict[str, Later | LaterGroup] = {
         panel=_PLAN,
         exit_codes=EXIT_CODES_OF_PLANS,
         examples=[
-            "penstock plan 2xeiger2-16m pilatus-6m --ratio 8 --duty 0.3 --retention 90",
+            "penstock plan 2xeiger2-16m pilatus-6m --hours-per-day 8 --days-per-week 5 --retention 2y",
+            "penstock plan --beamlines facility.yaml --tier fast=2w --tier tape --retention 10y",
             "penstock plan eiger2-16m@100 --measure --block nvme-server-example",
             "penstock plan --write 1TB/s --capacity 100PB --block test-brick-gen2 --headroom 0 --fill 1",
         ],

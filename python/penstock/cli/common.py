@@ -3,11 +3,12 @@
 import functools
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import IO, Any, NoReturn, ParamSpec, TypeVar, cast
 
 import typer
 from pydantic import BaseModel
@@ -15,6 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from penstock.cli.lazy import unwrapped_width
+from penstock.cli.pipes import flush_pipes, heard_pipes
 from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.text import harmless
 from penstock.model.units import parse_bandwidth, parse_size
@@ -24,14 +26,35 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class _Unpadded:
+    """A stream whose lines have no blanks at their ends: Rich pads the cells of tables."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(_PADDING.sub("", text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+_PADDING = re.compile(r" +(?=\n)")
+
+
 def out() -> Console:
-    """Returns the console for results. Lines are as wide as they need to be unless it is a terminal."""
-    return Console(highlight=False, width=unwrapped_width(sys.stdout))
+    """Returns the console for results. Unless it is a terminal, no line is wrapped or padded."""
+    return Console(highlight=False, width=unwrapped_width(sys.stdout), file=_unpadded(sys.stdout))
 
 
 def err() -> Console:
-    """Returns the console for progress, logs and errors, so that results can be piped."""
-    return Console(stderr=True, highlight=False, width=unwrapped_width(sys.stderr))
+    """Returns the console for progress, logs and errors, so that results can be piped. Lines as of `out`."""
+    width = unwrapped_width(sys.stderr)
+    return Console(stderr=True, highlight=False, width=width, file=_unpadded(sys.stderr))
+
+
+def _unpadded(stream: IO[str]) -> IO[str]:
+    return stream if stream.isatty() else cast("IO[str]", _Unpadded(stream))
 
 
 def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
@@ -50,11 +73,13 @@ def answers(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def _reporting(command: Callable[P, R], failed: ExitCode, of_signals: bool = False) -> Callable[P, R]:
-    @functools.wraps(command)
-    def run(*arguments: P.args, **options: P.kwargs) -> R:
+    def tried(*arguments: P.args, **options: P.kwargs) -> R:
         try:
             with ending_like_ctrl_c():
-                return command(*arguments, **options)
+                try:
+                    return command(*arguments, **options)
+                finally:
+                    flush_pipes()
         except PenstockError as error:
             fail(error, failed if error.code == ExitCode.FAILED else error.code)
         except (KeyboardInterrupt, typer.Abort) as stop:
@@ -71,6 +96,11 @@ def _reporting(command: Callable[P, R], failed: ExitCode, of_signals: bool = Fal
             # Python's own exit code, 1, is an answer of this command.
             traceback.print_exc()
             raise typer.Exit(int(failed)) from None
+
+    @functools.wraps(command)
+    def run(*arguments: P.args, **options: P.kwargs) -> R:
+        with heard_pipes():
+            return tried(*arguments, **options)
 
     return run
 
@@ -126,21 +156,19 @@ def bandwidth_option(text: str, name: str) -> float:
 
 
 def require_new(path: Path | None, option: str = "--output") -> None:
-    """Raises UsageError if the file exists already or cannot be created."""
+    """Raises UsageError if the file exists already or cannot be created. `option`: empty for an argument."""
     if path is None:
         return
+    named = f"{option} {path}".strip()
+    remedy = f"name a new file with {option}" if option else "give another name"
     if str(path) == "-":
-        raise UsageError(f"{option} - is not a file", f"name a new file with {option}")
+        raise UsageError(f"{named} is not a file", remedy)
     folder = path.absolute().parent
     if os.path.lexists(path):
-        raise UsageError(
-            f"{option} {path} exists already and is not overwritten", f"name a new file with {option}"
-        )
+        raise UsageError(f"{named} exists already and is not overwritten", remedy)
     if not folder.is_dir():
-        raise UsageError(
-            f"{option} {path}: the folder {folder} does not exist", "create it, or name another file"
-        )
+        raise UsageError(f"{named}: the folder {folder} does not exist", "create it, or name another file")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(
-            f"{option} {path}: you have no permission to write into {folder}", "name a file in another folder"
+            f"{named}: you have no permission to write into {folder}", "name a file in another folder"
         )

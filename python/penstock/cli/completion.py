@@ -1,5 +1,7 @@
 """Names that the shell completes with Tab. Nothing is read but lists of files."""
 
+import contextlib
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -29,6 +31,24 @@ def campaigns(_incomplete: str) -> list[str]:
 def blocks(_incomplete: str) -> list[str]:
     """Returns names of building blocks that come with Penstock."""
     return _stems(blocks_folder)
+
+
+def folders(incomplete: str) -> list[str]:
+    """Returns directories that begin so."""
+    before, slash, name = incomplete.rpartition("/")
+    parent = Path(before + slash)
+    with contextlib.suppress(OSError):
+        return [
+            f"{before}{slash}{each.name}/"
+            for each in parent.iterdir()
+            if each.name.startswith(name) and each.is_dir()
+        ]
+    return []
+
+
+def colormaps(_incomplete: str) -> list[str]:
+    """Returns names of colour maps that are common for detectors, of the many of matplotlib."""
+    return ["gray", "gray_r", "inferno", "magma", "viridis"]
 
 
 def commands(context: typer.Context, _incomplete: str) -> list[str]:

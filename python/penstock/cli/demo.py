@@ -18,13 +18,18 @@ from penstock.model.errors import PenstockError
 @shows_progress
 def demo_command(
     folder: Annotated[
-        Path, typer.Option(help="Folder for files and plots. It is replaced by each demonstration.")
+        Path,
+        typer.Option(
+            help="Folder for files and plots. It is replaced by each demonstration.",
+            rich_help_panel=panels.FILES,
+        ),
     ] = Path("demo-out"),
     detector: Annotated[
         str,
         typer.Option(
             help="Detector to simulate: a name from `penstock detectors`.",
             autocompletion=completion.detectors,
+            rich_help_panel=panels.DETECTOR,
         ),
     ] = "pilatus-6m",
     data: Annotated[
@@ -32,13 +37,25 @@ def demo_command(
         typer.Option(
             envvar="PENSTOCK_DATA",
             help="Folder of images to replay. [default: simulated frames]",
+            rich_help_panel=panels.DETECTOR,
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Record fewer frames. Also set by CI=true in the environment.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="Record fewer frames. Also set by CI=true in the environment.",
+            rich_help_panel=panels.RUN,
+        ),
     ] = False,
     threads: Annotated[
-        int, typer.Option(min=1, max=1024, help="Number of threads that compress and check.")
+        int,
+        typer.Option(
+            min=1,
+            max=1024,
+            help="Number of threads that compress and check.",
+            rich_help_panel=panels.RESOURCES,
+        ),
     ] = 2,
     json: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON.", rich_help_panel=panels.OUTPUT)

@@ -8,7 +8,7 @@ from typing import Self
 from penstock.bench.campaign.entries import entry_of
 from penstock.cli.common import warn
 from penstock.files.catalogue import Catalogue, default_path
-from penstock.files.documents import Document, read_bytes
+from penstock.files.documents import Document, Indexed, read_bytes
 from penstock.files.space import write_document
 from penstock.model.errors import PenstockError
 
@@ -33,7 +33,7 @@ def written_whatever_happens(path: Path | None, document: Document) -> Iterator[
         raise trouble
 
 
-def enter(path: Path, document: Document, more: str = "") -> bool:
+def enter(path: Path, document: Indexed, more: str = "") -> bool:
     """Returns whether the document is in the run index now; prints a warning, with `more`, if not."""
     try:
         Catalogue(default_path()).add(entry_of(document, path, read_bytes(path)))

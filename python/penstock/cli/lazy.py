@@ -17,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from penstock.cli.words import EXIT_CODES, examples
 from penstock.cli.wrong_values import WrongOptions, in_our_words
 from penstock.model import panels
+from penstock.model.errors import PenstockError
 
 _UNLIMITED = 1 << 16
 _HELP_COLUMNS = 110  # the widest lines of a help on a terminal
@@ -45,23 +46,70 @@ class GroupedCommand(TyperCommand):
             record = parameter.get_help_record(ctx)
             if record is not None:
                 names, text = record
-                plain = (_TYPES.sub("NUMBER", names), _plain_range(text))
+                if parameter.param_type_name == "argument":
+                    names = argument_name(parameter)
+                plain = (_CHOICES.sub(r"\1", _TYPES.sub(_type_word, names)), _plain_range(text))
                 sections.setdefault(_panel(parameter), []).append(plain)
         order = ["Arguments", *panels.ORDER]
         for title in sorted(sections, key=order.index):
             with formatter.section(title):
                 formatter.write_dl(sections[title])
 
+    def collect_usage_pieces(self, _ctx: Any) -> list[str]:
+        """Returns [OPTIONS], and arguments as "FILE", "[FILE]" or "FILE..."."""
+        pieces = [self.options_metavar] if self.options_metavar else []
+        return [*pieces, *usage_arguments(self)]
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, _with_laboratories(ctx, args))
         except WrongOptions as error:
             raise in_our_words(error, ctx) from error
 
 
-_TYPES = re.compile(r"<(int|float)( range)?>")
+_OF_URLS = ("analysis", "clean", "frames", "metadata", "stream")
+"""commands of `penstock bench` that take a URL as well"""
+
+
+def _with_laboratories(ctx: Any, args: list[str]) -> list[str]:
+    """Returns paths for words such as lab:moosefs/data. `penstock lab` and `campaign` take them."""
+    takes_them = ctx.info_name == "campaign" or (ctx.parent is not None and ctx.parent.info_name == "lab")
+    if takes_them or not any("lab:" in word or "penstock-lab" in word for word in args):
+        return args
+    # Loading it takes a while, and few commands name a laboratory.
+    from penstock.cli.common import fail  # noqa: PLC0415
+    from penstock.cli.lab.targets import with_mount_points  # noqa: PLC0415
+
+    try:
+        of_bench = ctx.parent is not None and ctx.parent.info_name == "bench"
+        return with_mount_points(args, takes_urls=of_bench and ctx.info_name in _OF_URLS)
+    except PenstockError as error:
+        fail(error)
+
+
+_TYPES = re.compile(r"<(?:list\[)?(?P<type>int|float|str|path)(?: range)?\]?>", re.IGNORECASE)
+_CHOICES = re.compile(r"<([^<>]*\|[^<>]*)>")
+_TYPE_WORDS = {"str": "TEXT", "path": "PATH"}
 _RANGE = re.compile(r"(?P<least>[-+.0-9e]+)<=x<=(?P<most>[-+.0-9e]+)")
 _AT_LEAST = re.compile(r"x>=(?P<least>[-+.0-9e]+)")
+
+
+def _type_word(match: re.Match[str]) -> str:
+    """Returns "PATH" for typer's "<path>" and "<list[Path]>", "NUMBER" for "<int range>"."""
+    return _TYPE_WORDS.get(match["type"].lower(), "NUMBER")
+
+
+def argument_name(parameter: Any) -> str:
+    """Returns the name of an argument in helps and errors: "DETECTOR", or "FILES..." if it repeats."""
+    name = str(parameter.metavar or parameter.name).strip("[].").replace("_", "-").upper()
+    return f"{name}..." if parameter.nargs != 1 else name
+
+
+def usage_arguments(command: Any) -> list[str]:
+    """Returns the arguments of a command as its usage line shows them, optional ones in brackets."""
+    arguments = [each for each in command.params if each.param_type_name == "argument" and not each.hidden]
+    names = [(each, argument_name(each)) for each in arguments]
+    return [name if each.required else f"[{name}]" for each, name in names]
 
 
 def _plain_range(text: str) -> str:

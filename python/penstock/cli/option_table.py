@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from penstock.cli import completion
 from penstock.model.cli_option import CliField, cli_fields
 from penstock.model.errors import UsageError
-from penstock.model.problems import words_of
+from penstock.model.problems import own_remedy_of, words_of
 
 Model = TypeVar("Model", bound=BaseModel)
 _SEE_HELP = "`--help` lists all options with their ranges"
@@ -90,12 +90,16 @@ def validated(model: type[Model], values: dict[str, Any]) -> Model:
         return model.model_validate(values)
     except ValidationError as error:
         options = {field.path[0]: field.option for field in cli_fields(model)}
+        sizes = {field.path[0] for field in cli_fields(model) if field.is_size}
         problems = []
         for each in error.errors():
             place = str(each["loc"][0]) if each["loc"] else ""
             name = options.get(place, "--" + place.replace("_", "-")) if place else ""
-            problems.append(": ".join(part for part in (name, words_of(each)) if part))
-        raise UsageError("\n".join(problems), _SEE_HELP) from error
+            problems.append(
+                ": ".join(part for part in (name, words_of(each, is_size=place in sizes)) if part)
+            )
+        remedies = [remedy for each in error.errors() if (remedy := own_remedy_of(each))]
+        raise UsageError("\n".join(problems), "; ".join(remedies) or _SEE_HELP) from error
 
 
 def command_of(run: Callable[..., None], *tables: Table) -> Callable[..., None]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar, cast
 import typer
 from rich.console import Console
 
-from penstock.cli.common import err
+from penstock.cli.common import err, out
 from penstock.model import panels
 from penstock.model.errors import UsageError
 from penstock.programs.process import LOGS
@@ -70,6 +70,11 @@ def shows_progress(command: Callable[P, R]) -> Callable[P, R]:
 def progress() -> ProgressView:
     """Returns a view of progress on standard error, which shows only problems with `--quiet`."""
     return ProgressView(err(), quiet=_CHOSEN.quiet)
+
+
+def plan_console(*, dry_run: bool) -> Console:
+    """Returns where a command shows what it will do: the answer of a dry run, otherwise `info`."""
+    return out() if dry_run else info()
 
 
 def info() -> Console:

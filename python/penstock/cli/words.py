@@ -24,14 +24,14 @@ OF_RUNS = ExitCodes(
     "`bench`, `campaign`", {0: "valid or warned", 1: "failed or interrupted", **_USAGE, 4: "invalid"}
 )
 OF_VERDICTS = ExitCodes(
-    "`verdict`",
+    "`verdict`, `rehearse`",
     {
-        0: "yes",
-        1: "no",
+        0: "yes or likely yes",
+        1: "no or likely no",
         **_USAGE,
         3: "cannot tell",
         4: "invalid",
-        5: "no answer because a step failed or was interrupted",
+        5: "interrupted, or a step failed, and the answer is not a no",
     },
 )
 OF_COMPARISONS = ExitCodes(
@@ -45,6 +45,7 @@ OF_COMPARISONS = ExitCodes(
         5: "failed or interrupted",
     },
 )
+OF_DOCTOR = ExitCodes("`doctor`", {0: "ready", 1: "problems found", **_USAGE, 5: "failed or interrupted"})
 OF_SHEETS = ExitCodes(
     "`describe`",
     {
@@ -69,16 +70,17 @@ OF_CHECKS = ExitCodes(
     },
 )
 OF_FILES = ExitCodes(
-    "`info`, `recover`, `export`, `join`, `attach`",
+    "`info`, `view`, `recover`, `export`, `join`, `attach`",
     {0: "success", 1: "failure or damage found", **_USAGE, **_STOPPED},
 )
 OF_OTHERS = ExitCodes("all others", {0: "success", 1: "failure or interrupted", **_USAGE})
-ALL = (OF_RUNS, OF_VERDICTS, OF_COMPARISONS, OF_SHEETS, OF_PLANS, OF_CHECKS, OF_FILES, OF_OTHERS)
+ALL = (OF_RUNS, OF_VERDICTS, OF_COMPARISONS, OF_DOCTOR, OF_SHEETS, OF_PLANS, OF_CHECKS, OF_FILES, OF_OTHERS)
 
 EXIT_CODES = OF_OTHERS.line
 EXIT_CODES_OF_RUNS = OF_RUNS.line
 EXIT_CODES_OF_VERDICTS = OF_VERDICTS.line
 EXIT_CODES_OF_COMPARISONS = OF_COMPARISONS.line
+EXIT_CODES_OF_DOCTOR = OF_DOCTOR.line
 EXIT_CODES_OF_SHEETS = OF_SHEETS.line
 EXIT_CODES_OF_PLANS = OF_PLANS.line
 EXIT_CODES_OF_CHECKS = OF_CHECKS.line

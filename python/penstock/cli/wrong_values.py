@@ -15,7 +15,7 @@ _WITH_UNIT = re.compile(r"[0-9.]+ *[A-Za-z]+")
 
 
 class WrongValue(typer.BadParameter):
-    """The value of an option or argument cannot be used: "--retention: "30d" is not a number of days"."""
+    """The value of an option or argument cannot be used: "--days-per-week: "5d" is not a number of days"."""
 
     def __init__(self, wrong: typer.BadParameter, problem: Any) -> None:
         super().__init__(wrong.message, wrong.ctx, wrong.param)
@@ -39,6 +39,14 @@ class WrongValue(typer.BadParameter):
 
 # Base class of the errors of typer's parser, which typer does not export.
 WrongOptions: Any = typer.BadParameter.__mro__[1]
+_SAME_MEANING = (
+    ("--jobs", "--threads", "--streams", "--processes", "--workers", "--numjobs"),
+    ("--seconds", "--duration", "--time", "--runtime"),
+    ("--repetitions", "--runs", "--repeat"),
+    ("--transfer", "--bs", "--blocksize"),
+    ("--queue-depth", "--iodepth"),
+)
+"""names of other commands and programs for what a command may call otherwise"""
 _NO_COMMAND = re.compile(r"No such command '(?P<name>[^']*)'.*", re.DOTALL)
 _NO_VALUE = re.compile(r"Option '(?P<name>[^']*)' requires (an argument|[0-9]+ arguments)\.?")
 _EXTRA = re.compile(r"Got unexpected extra argument(?:s|\(s\))? \((?P<given>.*)\)", re.DOTALL)
@@ -70,14 +78,19 @@ def in_our_words(wrong: Any, context: Any) -> Any:
     if type(wrong).__name__ == "NoArgsIsHelpError" or isinstance(wrong, WrongUsage | WrongValue):
         return wrong
     see = f"`{context.command_path} --help` lists all options"
-    message, remedy = _unknown_name(wrong, context) or _missing_part(wrong) or (_plain_message(wrong), "")
+    message, remedy = (
+        _unknown_name(wrong, context) or _missing_part(wrong, context) or (_plain_message(wrong), "")
+    )
     return WrongUsage(message, remedy or see, context)
 
 
 def _unknown_name(wrong: Any, context: Any) -> tuple[str, str] | None:
     """Returns error and remedy for an option or a command that does not exist."""
     if type(wrong).__name__ == "NoSuchOption":
-        near = get_close_matches(wrong.option_name, list(_options_of(context)), n=1)
+        known = list(_options_of(context))
+        if wrong.option_name == "--direct" and "--buffered" in known:  # as fio and elbencho call it
+            return "unknown option --direct", "leave it out: POSIX I/O is direct without --buffered"
+        near = _near(wrong.option_name, known)
         return f"unknown option {wrong.option_name}", f"did you mean {near[0]}?" if near else ""
     unknown = _NO_COMMAND.fullmatch(wrong.message)
     if unknown is None:
@@ -89,12 +102,22 @@ def _unknown_name(wrong: Any, context: Any) -> tuple[str, str] | None:
     return f'unknown command "{unknown["name"]}"', remedy
 
 
-def _missing_part(wrong: Any) -> tuple[str, str] | None:
+def _near(given: str, known: list[str]) -> list[str]:
+    """The option that the user may have meant, if any: of the same meaning, or spelled alike."""
+    same = next((names for names in _SAME_MEANING if given in names), ())
+    if same:
+        return [name for name in same if name in known]
+    return get_close_matches(given, known, n=1)
+
+
+def _missing_part(wrong: Any, context: Any) -> tuple[str, str] | None:
     """Returns error and remedy for an option, argument or value that is missing or too many."""
     if type(wrong).__name__ == "MissingParameter" and wrong.param is not None:
-        return f"{_name_of(wrong.param)} is missing", _how_to_give(wrong.param)
+        return f"{_name_of(wrong.param)} is missing", _how_to_give(wrong.param) + _usage(wrong.param, context)
     if (option := _NO_VALUE.fullmatch(wrong.message)) is not None:
-        return f"{option['name']} requires a value", ""
+        given = option["name"]
+        named = (each for each in context.command.get_params(context) if given in each.opts)
+        return f"{given} requires a value", next((_how_to_give(each) for each in named), "")
     if (extra := _EXTRA.fullmatch(wrong.message)) is not None:
         return f"unexpected argument: {extra['given']}", "leave it out, or put a value with spaces in quotes"
     return None
@@ -113,15 +136,39 @@ def _options_of(context: Any) -> Iterator[str]:
 
 
 def _how_to_give(parameter: Any) -> str:
-    """Returns what to add, with the first sentence of its help: "add --rate HZ: frame rate in Hz"."""
+    """Returns what to add: "add --for xds or --for eiger", or with the first sentence of its help
+    "add --rate HZ: frame rate in Hz".
+    """
+    name = _name_of(parameter)
     text = (getattr(parameter, "help", None) or "").strip()
+    # "Detector: a name of ..." repeats the name of the argument.
+    text = re.sub(rf"^{re.escape(name)}: ", "", text, flags=re.IGNORECASE)
     sentence = re.split(r"[.;:] |\.$", text, maxsplit=1)[0]
     meaning = f": {_lower(sentence)}" if sentence else ""
-    name = _name_of(parameter)
     if parameter.param_type_name == "argument":
         return f"give {name}{meaning}"
     metavar = getattr(parameter, "metavar", None)
+    if choices := _choices_of(parameter):
+        return "add " + " or ".join(f"{name} {choice}" for choice in choices)
     return f"add {name} {metavar or 'VALUE'}{meaning}"
+
+
+def _usage(parameter: Any, context: Any) -> str:
+    """Returns the order of the arguments: ", as in `penstock verdict DETECTOR TARGET`"; empty for options."""
+    from penstock.cli.lazy import argument_name  # noqa: PLC0415  (it imports this module)
+
+    arguments = [
+        each for each in context.command.params if each.param_type_name == "argument" and each.required
+    ]
+    if parameter.param_type_name != "argument" or len(arguments) < 2:
+        return ""
+    return f", as in `{context.command_path} {' '.join(map(argument_name, arguments))}`"
+
+
+def _choices_of(parameter: Any) -> tuple[Any, ...]:
+    """Returns the values that an option of a few has; typer keeps them where its version wants them."""
+    described = getattr(parameter, "type_descriptor", None) or getattr(parameter, "type", None)
+    return tuple(getattr(described, "choices", None) or ())
 
 
 def _lower(text: str) -> str:
@@ -140,5 +187,5 @@ def _name_of(parameter: Any) -> str:
     if parameter is None:
         return "an argument"
     if parameter.param_type_name == "argument":
-        return str(parameter.metavar or parameter.name).strip("[].").upper()
+        return str(parameter.metavar or parameter.name).strip("[].").replace("_", "-").upper()
     return str(max(parameter.opts, key=len))

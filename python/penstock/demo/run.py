@@ -14,7 +14,7 @@ from penstock.files.hdf5 import open_for_reading
 from penstock.files.images.replay import Replay, image_files, replay_file
 from penstock.files.space import require_space
 from penstock.files.timing import Percentiles, RatePoint, rate_curve, stage_percentiles
-from penstock.model.catalogue import Detector, find_detector, frames_for, read_catalogue, replayed_detector
+from penstock.model.catalogue import Detector, detector_named, frames_for, replayed_detector
 from penstock.model.configuration import Configuration, TcpSource
 from penstock.model.errors import PenstockError
 from penstock.model.events import (
@@ -112,7 +112,7 @@ def run_demo(options: DemoOptions, view: ProgressView) -> Summary:
     """Leaves files, summary.json and pictures in options.folder. Raises PenstockError with what failed."""
     for program in ("penstock-recorder", "penstock-detector", "penstock-check"):
         find_program(program)
-    base = find_detector(read_catalogue(detectors_folder()), options.detector)
+    base = detector_named(detectors_folder(), options.detector)
     prepare_folder(options.folder)
     with open_input(options, base, view) as shown:
         paced = frames_for(options.seconds, options.rate_of(shown.detector))

@@ -22,6 +22,8 @@ from penstock.bench.campaign.views import (
     units_of,
     usual_rate,
 )
+from penstock.bench.data.folder import DATA_NAME
+from penstock.bench.run.jobs import Job
 from penstock.bench.statistics.values import too_short_of
 from penstock.model.bench.campaign_files import CampaignFile
 from penstock.model.bench.campaigns import Campaign, Parameter, Target, View
@@ -46,10 +48,6 @@ def campaign_plan_view(plan: CampaignPlan) -> Table:
     rows = {"campaign": campaign.title}
     if campaign.reproduces:
         rows["reproduces"] = campaign.reproduces
-    writes = (
-        f"{human_bytes(plan.bytes_left())} in all, at most {human_bytes(plan.bytes_at_once())} at a time;"
-        f" each run in a new directory, removed afterwards"
-    )
     rows |= {
         "workload": campaign.workload
         + "".join(f", {name} {parameter_text(value)}" for name, value in campaign.parameters.items()),
@@ -57,7 +55,7 @@ def campaign_plan_view(plan: CampaignPlan) -> Table:
         "cases": f"{len(cases)}: {', '.join(cases[:_CASES_SHOWN])}{more}",
         "blocks": f"{campaign.blocks}, each with every case once, in random order (seed {campaign.seed})",
         "runs": f"{left} remaining" + (f", {done} done" if done else ""),
-        "writes": writes if left and campaign.folders else "",
+        "writes": _writes(plan) if left and campaign.folders else "",
         "takes": _takes(plan) if left else "",
     }
     for number, warning in enumerate(length_warnings(plan) if left else (), 1):
@@ -68,12 +66,23 @@ def campaign_plan_view(plan: CampaignPlan) -> Table:
 
 
 def _target_text(target: Target) -> str:
-    """ "moosefs = /mnt/x (3 servers, local disk ssd)"."""
+    """ "moosefs = /mnt/x (3 servers, 2 clients, local disk ssd)"."""
     text = target.path if target.name == target.path else f"{target.name} = {target.path}"
     if target.servers is None:
         return text
+    clients = f", {counted(target.clients, 'client')}" if target.clients is not None else ""
     disk = f", local disk {target.local}" if target.local else ""
-    return f"{text} ({counted(target.servers, 'server')}{disk})"
+    return f"{text} ({counted(target.servers, 'server')}{clients}{disk})"
+
+
+def _writes(plan: CampaignPlan) -> str:
+    total, most = human_bytes(plan.bytes_left()), human_bytes(plan.bytes_at_once())
+    if not any(isinstance(job, Job) and job.data_stays for job in plan.jobs.values()):
+        return f"{total} in all, at most {most} at a time; each run in a new directory, removed afterwards"
+    data = f"data sets ({DATA_NAME}…) stay"
+    if not all(target.laboratory for target in plan.campaign.targets):
+        data += " until `penstock bench clean TARGET`"
+    return f"at most {total} in all; {data}, and the directory of each run is removed afterwards"
 
 
 def _takes(plan: CampaignPlan) -> str:
@@ -164,6 +173,8 @@ def _column_texts(cells: Sequence[Cell]) -> list[str]:
 def missing_value(campaign: Campaign, view: View) -> str:
     """What a view cannot show, where it can show nothing."""
     if not shown_cases(campaign, view):
+        if "clients" in (view.rows, *view.columns):
+            return "no target has a number of clients; give it with --target lab:SYSTEM,clients=N"
         if "servers" in (view.rows, *view.columns):
             return "no target has a number of servers; give it with --target NAME=PATH,servers=N"
         return "`leave_out` hides all cases"

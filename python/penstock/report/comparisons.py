@@ -1,5 +1,6 @@
 """Comparisons and trends for people."""
 
+import math
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
@@ -7,39 +8,58 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from penstock.bench.compare.rows import UNDECIDED
+from penstock.bench.compare.scale import is_undetermined
+from penstock.bench.compare.sets import SEARCH, SUSTAINED, UNPACED
+from penstock.bench.compare.storages import differing_texts
+from penstock.bench.option_words import field_words, value_words
 from penstock.model.bench.comparisons import (
-    Change,
+    Answer,
     Comparison,
     Difference,
     Middle,
     SetFacts,
-    Trend,
-    TrendRow,
     ValueComparison,
+    VerdictFacts,
 )
 from penstock.model.text import counted
-from penstock.model.units import human_number, human_percent
+from penstock.model.units import human_number, human_percent, human_rate
 from penstock.report.tables import fact_table
 from penstock.report.values import value_text
+from penstock.report.verdicts import margin_text
 
-_OUTCOME_STYLE = {"better": "green", "worse": "bold red", "same": "green", "indistinguishable": ""}
-_ANSWER_STYLE = {
+_OUTCOME_STYLE = {"better": "green", "worse": "bold red", "same": "green"}
+ANSWER_STYLE: dict[Answer, str] = {
     "nothing worse": "bold green",
     "worse": "bold red",
     "cannot tell": "bold yellow",
     "invalid": "bold red",
 }
-_MOVEMENT_STYLE = {"steady": "green", "cannot tell": "yellow"}
-_BARS = "▁▂▃▄▅▆▇█"
+
+
+_SPEEDS = ("B/s", "1/s", "1/min", "ms", "s")
+# Of what workloads of the sciences count, which is neither faster nor slower.
+_AMOUNTS = ("count", "share")
+# The metrics that say most of a verdict, then of any other document.
+_TELLING = ((SEARCH, SUSTAINED), (UNPACED, "throughput"))
+_LATENCY = "latency p99"
+# A smaller factor is none, and one below the other is shown in per cent.
+_FACTOR_MIN, _FACTOR_SHOWN = 1.005, 1.5
+# Larger changes are shown as factors.
+_PER_CENT_MAX = 9.0
 
 
 def comparison_view(comparison: Comparison) -> RenderableType:
-    """What differs around the sets comes first: it is often the reason."""
+    """The answer, what differs around the sets, which is often the reason, and one table side by side."""
+    answer, *summary = answer_lines(comparison)
     parts: list[RenderableType] = [
+        Text(answer, style=ANSWER_STYLE[comparison.answer]),
+        *map(Text, summary),
+        Text(),
         fact_table({"A": set_text(comparison.base), "B": set_text(comparison.other)}),
         Text(),
     ]
-    differing = [*comparison.conditions, *comparison.parameters]
+    differing = differing_of(comparison)
     both = comparison.base.runs and comparison.other.runs
     same = Text(
         "All known conditions are the same."
@@ -47,11 +67,170 @@ def comparison_view(comparison: Comparison) -> RenderableType:
         else "One set has no valid run, so conditions cannot be compared."
     )
     parts += [_differences_table(differing) if differing else same, Text()]
-    if comparison.values:
-        parts += [_values_table(comparison.values), *_dim(change_note(comparison.values)), Text()]
+    if comparison.values or comparison.base.verdicts:
+        parts += [_values_table(comparison), *_dim(change_note(comparison.values)), Text()]
     parts += [Text(f"- {note}") for note in comparison.notes]
-    answer = Text(answer_text(comparison), style=_ANSWER_STYLE[comparison.answer])
-    return Group(*parts, answer, *_why(comparison.reasons))
+    return Group(*parts, *why_lines(comparison.reasons))
+
+
+def answer_lines(comparison: Comparison) -> list[str]:
+    """The answer, and the metric that says most. An open answer is one line, as part of it misleads."""
+    answer, summary = answer_text(comparison), summary_text(comparison)
+    if comparison.answer == "cannot tell" and summary:
+        return [f"{answer}: {summary}"]
+    return [answer, summary] if summary else [answer]
+
+
+def summary_text(comparison: Comparison) -> str:
+    """ "B is 20 % slower (sustained): change ..."; empty if nothing telling is compared.
+
+    What the runs only seemed to show is in the past: "B was 28 % faster (throughput, unpaced), in one run
+    each, which may be noise". Where runs at a rate had the same throughput, which is the rate that was asked
+    for, lost and late frames come first, then the latency.
+    """
+    row = _most_telling(comparison.values)
+    lead = ""
+    if row is not None and (paced := _of_a_rate(row, comparison.values)) is not None:
+        row, lead = paced, _frames_text(paced.case, comparison.values)
+    verdicts = _verdicts_text(comparison)
+    if row is None:
+        return verdicts
+    what = row.value if row.case in ("frames", SEARCH) else f"{row.value}, {row.case}"
+    text = f"{lead}{_change_text(row, what)}{_certainty_text(row)}"
+    if comparison.answer == "cannot tell" and row.outcome not in UNDECIDED:
+        text += "; other metrics are undecided"
+    if comparison.parameters:
+        text += f"; but the workloads differ in {differing_texts(comparison.parameters)}"
+    return f"{verdicts}; {text}" if verdicts else text
+
+
+def _verdicts_text(comparison: Comparison) -> str:
+    if comparison.verdicts is None:
+        return ""
+    yes, no = ("B", "A") if comparison.verdicts == "better" else ("A", "B")
+    return f"{yes} sustains the {comparison.base.verdicts[0].detector}, {no} does not"
+
+
+def _most_telling(rows: Sequence[ValueComparison]) -> ValueComparison | None:
+    """Of a verdict what it sustains; of other documents the first metric, where it differs most."""
+    speeds = [row for row in rows if row.scale == "ratio" and row.unit in _SPEEDS]
+    if rows and rows[0].unit in _AMOUNTS:
+        return rows[0]
+    if not speeds:
+        return None
+    found = {(row.case, row.value): row for row in speeds}
+    for place in _TELLING:
+        if place in found:
+            return found[place]
+    alike = [row for row in speeds if row.value == speeds[0].value]
+    return max(alike, key=lambda row: (row.outcome in ("worse", "better"), abs(math.log(row.effect))))
+
+
+def _of_a_rate(row: ValueComparison, rows: Sequence[ValueComparison]) -> ValueComparison | None:
+    """Returns the latency that differs most, if `row` is the same throughput of runs at a rate; else None."""
+    paced = {each.case for each in rows if each.value == "lost"}
+    if row.value != "throughput" or row.case not in paced or _factor(row) >= _FACTOR_MIN:
+        return None
+    latencies = [each for each in rows if each.value == _LATENCY and each.case in paced]
+    return max(latencies, key=_factor, default=None)
+
+
+def _frames_text(case: str, rows: Sequence[ValueComparison]) -> str:
+    """ "lost frames 0 % in A, 0.1 % in B; late frames 1 % in A, 4 % in B; "."""
+    found = {row.value: row for row in rows if row.case == case}
+    return "".join(
+        f"{name} frames {value_text(row.base.median, row.unit)} in A,"
+        f" {value_text(row.other.median, row.unit)} in B; "
+        for name in ("lost", "late")
+        if (row := found.get(name)) is not None
+    )
+
+
+def _factor(row: ValueComparison) -> float:
+    return max(row.effect, 1 / row.effect)
+
+
+def _change_text(row: ValueComparison, what: str) -> str:
+    """ "B is 12 % faster (WHAT)", or "2 in A, 4 in B (WHAT)"."""
+    if row.unit in _AMOUNTS:
+        first, second = (value_text(each.median, row.unit) for each in (row.base, row.other))
+        return f"{first} in A, {second} in B ({what})"
+    verb = "was" if row.outcome in UNDECIDED else "is"
+    return f"B {verb} {_speed_text(row)} ({what})"
+
+
+def _speed_text(row: ValueComparison) -> str:
+    """ "9 times slower", "12 % faster", "as fast as A"."""
+    faster = row.effect if row.better == "higher" else 1 / row.effect
+    factor = _factor(row)
+    if factor < _FACTOR_MIN:
+        return "as fast as A"
+    word = "faster" if faster > 1 else "slower"
+    if factor < _FACTOR_SHOWN:
+        return f"{human_percent(abs(faster - 1), 2)} {word}"
+    return f"{human_number(factor, 2)} times {word}"
+
+
+def _certainty_text(row: ValueComparison) -> str:
+    if row.low is None:
+        runs = row.base.runs, row.other.runs
+        number = "one run each" if runs == (1, 1) else f"{runs[0]} and {runs[1]} runs"
+        return f", in {number}, which may be noise"
+    if row.outcome == "drift":
+        return ", but the runs drift"
+    if row.outcome == "too few runs":
+        return ", but the runs are too few to exclude chance"
+    interval = effect_texts(row)[1]
+    if row.outcome == "indistinguishable":
+        return f", which is within the noise: change {interval}"
+    return f": change {interval}"
+
+
+def verdict_texts(comparison: Comparison) -> list[tuple[str, str, str, str]]:
+    """Metric, A, B and outcome of what only verdicts have; nothing unless each set is of verdicts."""
+    sets = (comparison.base.verdicts, comparison.other.verdicts)
+    if not all(sets):
+        return []
+    first, second = (_verdict_column(verdicts) for verdicts in sets)
+    outcomes = {"answer": comparison.verdicts or ""}
+    return [(name, first[name], second[name], outcomes.get(name, "")) for name in first]
+
+
+def _verdict_column(verdicts: Sequence[VerdictFacts]) -> dict[str, str]:
+    """Of several verdicts the answers; their metrics are compared like all others."""
+    answers = [
+        each.answer + (f" ({human_percent(each.confidence)})" if each.confidence is not None else "")
+        for each in verdicts
+    ]
+    return {
+        "detector": ", ".join(dict.fromkeys(each.detector for each in verdicts)),
+        "answer": ", ".join(answers),
+        "needed": ", ".join(dict.fromkeys(human_rate(each.needed_bytes_per_s) for each in verdicts)),
+        "sustained": ", ".join(dict.fromkeys(map(_sustained_text, verdicts))),
+        "unpaced": ", ".join(dict.fromkeys(map(_unpaced_text, verdicts))),
+        "margin": ", ".join(dict.fromkeys(map(_margin_text, verdicts))),
+        "lost frames": ", ".join(dict.fromkeys(f"{each.lost} of {each.due}" for each in verdicts)),
+    }
+
+
+def _sustained_text(verdict: VerdictFacts) -> str:
+    low, high = verdict.sustained_bytes_per_s, verdict.less_than_bytes_per_s
+    if low is None:
+        return "unknown" if high is None else f"less than {human_rate(high)}"
+    return f"at least {human_rate(low)}" + (f", less than {human_rate(high)}" if high is not None else "")
+
+
+def _unpaced_text(verdict: VerdictFacts) -> str:
+    unpaced = verdict.unpaced_bytes_per_s
+    return human_rate(unpaced) if unpaced is not None else "unknown"
+
+
+def _margin_text(verdict: VerdictFacts) -> str:
+    low = verdict.sustained_bytes_per_s
+    if low is None:
+        return "-"
+    more = " or more" if verdict.less_than_bytes_per_s is None else ""
+    return margin_text(low / verdict.needed_bytes_per_s) + more
 
 
 def _dim(text: str) -> list[Text]:
@@ -81,37 +260,62 @@ def answer_text(comparison: Comparison) -> str:
     return words.get(comparison.answer, comparison.answer)
 
 
-def _why(reasons: Sequence[str]) -> list[Text]:
+def why_lines(reasons: Sequence[str]) -> list[Text]:
     return [Text("Why:"), *(Text(f"- {reason}") for reason in reasons)] if reasons else []
 
 
 def set_text(facts: SetFacts) -> str:
-    text = f"{facts.name}: {counted(facts.runs, 'run')}"
-    if facts.warned:
-        text += " (warned)" if facts.warned == facts.runs == 1 else f", {facts.warned} of them warned"
+    text = f"{facts.name}: {_runs_text(facts)}"
     text += f", {counted(facts.invalid, 'invalid run')} left out" if facts.invalid else ""
-    return f"{text}, from {facts.first} to {facts.last}" if facts.runs else text
+    first, last = (each[:16].replace("T", " ") for each in (facts.first, facts.last))
+    return f"{text}, from {first} to {last} UTC" if facts.runs else text
+
+
+def _runs_text(facts: SetFacts) -> str:
+    """ "6 runs, 2 with warnings"; the runs of verdicts are steps of these: "1 verdict (2 steps)"."""
+    warned = f", {facts.warned} with warnings" if facts.warned else ""
+    if not facts.verdicts:
+        return f"{counted(facts.runs, 'run')}{warned}"
+    return f"{counted(len(facts.verdicts), 'verdict')} ({counted(facts.runs, 'step')}{warned})"
+
+
+def differing_of(comparison: Comparison) -> list[Difference]:
+    """Returns conditions and parameters; these with the words and units of their options."""
+    parameters = (
+        each.model_copy(
+            update={
+                "name": field_words(each.name),
+                "base": value_words(each.name, each.base),
+                "other": value_words(each.name, each.other),
+            }
+        )
+        for each in comparison.parameters
+    )
+    return [*comparison.conditions, *parameters]
 
 
 def _differences_table(found: Sequence[Difference]) -> Table:
-    table = _table("differs", "A", "B")
+    table = plain_table("differs", "A", "B")
     for each in found:
         name = f"{each.case}: {each.name}" if each.case else each.name
         table.add_row(escape(name), escape(each.base) or "-", escape(each.other) or "-")
     return table
 
 
-def _table(*titles: str) -> Table:
+def plain_table(*titles: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in titles:
         table.add_column(title, overflow="fold")
     return table
 
 
-def _values_table(values: Sequence[ValueComparison]) -> Table:
-    table = _table("case", "metric", "A", "B", "change", "outcome")
+def _values_table(comparison: Comparison) -> Table:
+    table = plain_table("case", "metric", "A", "B", "change", "outcome")
     table.columns[-1].no_wrap = True
-    for row in values:
+    for name, base, other, outcome in verdict_texts(comparison):
+        style = _OUTCOME_STYLE.get(outcome, "")
+        table.add_row("verdict", name, escape(base), escape(other), "", Text(outcome, style=style))
+    for row in comparison.values:
         table.add_row(
             escape(row.case),
             row.value,
@@ -124,7 +328,7 @@ def _values_table(values: Sequence[ValueComparison]) -> Table:
 
 
 def _outcome_text(row: ValueComparison) -> Text:
-    text = Text(row.outcome, style=_OUTCOME_STYLE[row.outcome])
+    text = Text(row.outcome, style=_OUTCOME_STYLE.get(row.outcome, ""))
     if row.detectable is not None:
         text.append(f"\ndetectable from {seen_text(row)}", style="not bold default")
     return text
@@ -132,14 +336,18 @@ def _outcome_text(row: ValueComparison) -> Text:
 
 def seen_text(row: ValueComparison) -> str:
     """The smallest change that would have been found, mostly; empty where that is not known."""
-    return "" if row.detectable is None else _size(row.detectable, row.unit, row.scale)
+    if row.detectable is None:
+        return ""
+    if row.scale == "ratio" and row.detectable > _PER_CENT_MAX:
+        return f"a factor of {human_number(1 + row.detectable, 2)}"
+    return size_text(row.detectable, row.unit, row.scale)
 
 
 def middle_text(middle: Middle, unit: str) -> str:
-    """The median, and below it the interval with the number of runs."""
+    """The median, and below it the interval with the number of runs; of a single run its value."""
     text = value_text(middle.median, unit)
     if middle.runs == 1:
-        return f"{text}\nn = 1"
+        return text
     low, high = (value_text(each, unit, middle.median) for each in (middle.low, middle.high))
     return f"{text}\n{low} to {high}\nn = {middle.runs}"
 
@@ -147,83 +355,27 @@ def middle_text(middle: Middle, unit: str) -> str:
 def effect_texts(row: ValueComparison) -> tuple[str, str]:
     """As changes, which are read sooner than ratios: "+3.1 %", and "-0.4 % to +6.8 % (98.3 %)" or nothing."""
     one = 1.0 if row.scale == "ratio" else 0.0
-    text = _size(row.effect - one, row.unit, row.scale, "+")
+    text = size_text(row.effect - one, row.unit, row.scale, "+")
     if row.low is None or row.high is None:
         return text, ""
-    low, high = (_size(each - one, row.unit, row.scale, "+") for each in (row.low, row.high))
+    if is_undetermined(row.low, row.high, row.scale):
+        return text, f"undetermined ({_number_text(row)})"
+    low, high = (size_text(each - one, row.unit, row.scale, "+") for each in (row.low, row.high))
     sure = "" if row.confidence is None else f" ({human_percent(row.confidence)})"
     return text, f"{low} to {high}{sure}"
 
 
-def _size(change: float, unit: str, scale: str, sign: str = "") -> str:
+def _number_text(row: ValueComparison) -> str:
+    """ "n = 3", or "n = 3 and 4"."""
+    return f"n = {' and '.join(dict.fromkeys(map(str, (row.base.runs, row.other.runs))))}"
+
+
+def size_text(change: float, unit: str, scale: str, sign: str = "") -> str:
     change = round(change, 9)
+    if scale == "ratio" and change > _PER_CENT_MAX:
+        return f"factor {human_number(1 + change, 3)}"
     if scale == "ratio":
         return human_percent(change, sign=sign)
     if unit == "share":
         return f"{human_number(100 * change, sign=sign)} percentage points"
     return f"{'-' if change < 0 else sign}{value_text(abs(change), unit)}"
-
-
-def trend_view(trend: Trend) -> RenderableType:
-    """The movements first, then each value's medians."""
-    parts: list[RenderableType] = [_documents_table(trend.documents), Text()]
-    if trend.conditions:
-        parts += [_changes_table(trend.conditions), Text()]
-    parts += [_movements_table(trend.rows), Text(), _points_table(trend.rows), Text()]
-    parts += [Text(f"- {note}") for note in trend.notes]
-    return Group(*parts, Text(trend.answer, style=_ANSWER_STYLE[trend.answer]), *_why(trend.reasons))
-
-
-def _documents_table(documents: Sequence[SetFacts]) -> Table:
-    table = _table("document", "from", "runs", "invalid")
-    for each in documents:
-        table.add_row(escape(each.name), each.first, str(each.runs), str(each.invalid))
-    return table
-
-
-def _changes_table(changes: Sequence[Change]) -> Table:
-    table = _table("changed at", "what", "before", "after")
-    for each in changes:
-        table.add_row(escape(each.document), escape(each.name), escape(each.before), escape(each.after))
-    return table
-
-
-def _movements_table(rows: Sequence[TrendRow]) -> Table:
-    table = _table("case", "metric", "", "per document", "trend")
-    for row in rows:
-        movement = row.movement + (f" at {', '.join(row.jumped_at)}" if row.jumped_at else "")
-        slope = ""
-        if row.slope is not None and row.slope_low is not None and row.slope_high is not None:
-            low, high = (_size(each, row.unit, row.scale, "+") for each in (row.slope_low, row.slope_high))
-            slope = f"{_size(row.slope, row.unit, row.scale, '+')} ({low} to {high})"
-        table.add_row(
-            escape(row.case),
-            row.value,
-            sparkline([point.middle.median for point in row.points]),
-            slope,
-            Text(movement, style=_MOVEMENT_STYLE.get(row.movement, "bold yellow")),
-        )
-    return table
-
-
-def sparkline(values: Sequence[float]) -> str:
-    """From the lowest to the highest value, whatever these are."""
-    low, high = min(values), max(values)
-    if low == high:
-        return _BARS[0] * len(values)
-    return "".join(_BARS[round((value - low) / (high - low) * (len(_BARS) - 1))] for value in values)
-
-
-def _points_table(rows: Sequence[TrendRow]) -> Table:
-    table = _table("case", "metric", "document", "median", "vs. preceding")
-    for row in rows:
-        for number, point in enumerate(row.points):
-            jump = "" if point.jump is None else _size(point.jump, row.unit, row.scale, "+")
-            table.add_row(
-                escape(row.case) if number == 0 else "",
-                row.value if number == 0 else "",
-                escape(point.document),
-                middle_text(point.middle, row.unit),
-                Text(f"{jump} jumped" if point.jumped else jump, style="bold" if point.jumped else ""),
-            )
-    return table

@@ -1,4 +1,4 @@
-"""A data sheet for people: on the terminal, or as Markdown."""
+"""Shows a data sheet on the terminal or as Markdown."""
 
 from collections.abc import Iterator, Sequence
 
@@ -23,7 +23,7 @@ def sheet_markdown(sheet: DataSheet) -> str:
 
 
 def speed_plan_view(request: SpeedRequest, target: str, seconds: float, devices: list[str]) -> Table:
-    """What would be measured."""
+    """Returns a table of what would be measured."""
     rows = {
         "target": f"a new directory in {target}, removed afterwards",
         "sequential": f"{human_size(request.stream.thread_bytes)} written and read, or"
@@ -39,13 +39,13 @@ def _sections(sheet: DataSheet, sources: bool) -> Iterator[Section]:
         "Data sheet", ("", ""), [("path", sheet.path), ("host", sheet.host), ("created", sheet.made)]
     )
     for group in sheet.groups:
-        header: Sequence[str] = ("", "value", "from") if sources else ("", "")
+        header: Sequence[str] = ("", "value", "source") if sources else ("", "")
         rows: list[Sequence[str]] = [
             [fact.name, _value(fact), fact.source][: len(header)] for fact in group.facts
         ]
         yield Section(group.title, header, rows)
     if sheet.speeds:
-        header = ("measured", "", "how", "", "caveats")
+        header = ("measurement", "result", "method", "", "caveats")
         yield Section("Quick measurement", header, [_speed(speed) for speed in sheet.speeds])
     lines = [f"{hint.what}. Reason: {hint.why}. Remedy: {hint.remedy}" for hint in sheet.hints]
     yield Section("Hints", ("",), lines=lines or ["no setting that limits throughput was found"])

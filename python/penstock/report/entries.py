@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from penstock.model.bench.entries import Entry, EntryValue, Listed
+from penstock.model.bench.entries import RECORDER, Entry, EntryValue, Listed
 from penstock.model.text import counted, harmless
 from penstock.model.units import human_bytes
 from penstock.report.tables import fact_table
@@ -62,6 +62,8 @@ def _what(entry: Entry) -> str:
     if entry.kind == "campaign":
         runs = counted(entry.runs, "run")
         parts.append(runs)
+    if recorder := entry.parameters.get(RECORDER):
+        parts[0] += f" ({recorder})"
     if not entry.complete:
         parts.append("not complete")
     return ", ".join(parts)

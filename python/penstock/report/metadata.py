@@ -30,9 +30,14 @@ OPERATION_TITLES: dict[Operation, str] = {
 
 
 def metadata_plan_view(
-    workload: MetadataWorkload, sync: Sync, target: str, repetitions: int | None = None, ranks: int = 1
+    workload: MetadataWorkload,
+    sync: Sync,
+    target: str,
+    repetitions: int | None = None,
+    ranks: int = 1,
+    clients: str = "",
 ) -> Table:
-    """Returns the planned run."""
+    """Returns the planned run. `clients`: which one each rank uses."""
     rows = {
         "target": f"a new directory in {target}, removed afterwards",
         **tree_rows(workload, ranks),
@@ -40,7 +45,7 @@ def metadata_plan_view(
     }
     if workload.files:
         rows["files"] = f"{human_size(workload.file_bytes)} each, sync: {sync}"
-    return fact_table(rows | repeated_rows(repetitions))
+    return fact_table(rows | {"clients": clients} | repeated_rows(repetitions))
 
 
 def tree_rows(workload: MetadataWorkload, ranks: int = 1) -> dict[str, str]:

@@ -32,13 +32,17 @@ from penstock.model.events import (
 )
 from penstock.model.text import missing_words
 from penstock.model.units import human_bytes, human_hz, human_rate, human_seconds, human_size
+from penstock.report.remaining import Pace, left_text
 
 _LINE_INTERVAL_S = 10.0
+_FIRST_LINE_AFTER_S = 2.0
 _REASONS = ("damaged", "dropped", "lost", "partial")
 
 
 class ProgressView:
-    """Shows a bar for each key on a terminal; elsewhere a line at most every 5 s, and one at the end.
+    """Shows a bar for each key on a terminal; elsewhere a line after 2 s, then every 10 s, and at the end.
+
+    Both have the remaining time, once the pace is known.
 
     With `quiet` it prints only what `say` is called with: warnings, problems and log messages.
     """
@@ -50,8 +54,10 @@ class ProgressView:
         self._clock = clock
         self._quiet = quiet
         self._tasks: dict[str, TaskID] = {}
-        self._last: dict[str, float] = {}
+        self._due: dict[str, float] = {}
         self._states: dict[str, str] = {}
+        self._paces: dict[str, Pace] = {}
+        self._ends_at: float | None = None
         self.resumed: dict[str, int] = {}
         """Frames that the files of resumed series had before, by series."""
         self._bars: Progress | None = None
@@ -61,24 +67,51 @@ class ProgressView:
                 BarColumn(bar_width=24),
                 TextColumn("{task.fields[text]}"),
                 TimeElapsedColumn(),
+                TextColumn("{task.fields[left]}"),
                 console=console,
             )
 
-    def update(self, key: str, done: int, total: int, text: str, state: str = "") -> None:
-        """`total` 0 means that the end is not known. A line with a `state` is printed when that changes."""
+    def expect(self, seconds: float) -> None:
+        """Shows beside all bars when the whole command is expected to end: after this many seconds."""
+        self._ends_at = self._clock() + seconds
+
+    def update(
+        self, key: str, done: int, total: int, text: str, state: str = "", left_s: float | None = None
+    ) -> None:
+        """Shows how far `key` is.
+
+        `total` 0 means that the end is not known. A line with a `state` is printed when that changes, and
+        has no remaining time. `left_s` is the remaining time of a wait that is known exactly: its first
+        line is printed at once.
+        """
+        now = self._clock()
+        left = "" if state else self._left_text(key, now, done, total, left_s)
         if self._bars is not None:
             if key not in self._tasks:
-                self._tasks[key] = self._bars.add_task(escape(key), text="", total=total or None)
-            self._bars.update(self._tasks[key], completed=done, total=total or None, text=escape(text))
+                self._tasks[key] = self._bars.add_task(escape(key), text="", left="", total=total or None)
+            self._bars.update(
+                self._tasks[key], completed=done, total=total or None, text=escape(text), left=left
+            )
             return
-        now = self._clock()
         changed = state != self._states.get(key, "")
         self._states[key] = state
         if state and not changed:
             return
-        if (state and changed) or now - self._last.get(key, now - 2 * _LINE_INTERVAL_S) >= _LINE_INTERVAL_S:
-            self._last[key] = now
-            self.info(f"{key}: {text}")
+        due = self._due.setdefault(key, now if left_s is not None else now + _FIRST_LINE_AFTER_S)
+        if (state and changed) or now >= due:
+            self._due[key] = now + _LINE_INTERVAL_S
+            self.info(f"{key}: {', '.join(filter(None, (text, left)))}")
+
+    def _left_text(self, key: str, now: float, done: int, total: int, left_s: float | None) -> str:
+        if left_s is not None:
+            return left_text(left_s)
+        found = self._paces.setdefault(key, Pace()).left_s(now, done, total)
+        parts = [] if found is None else [f"about {left_text(found)}"]
+        if self._ends_at is not None and self._ends_at > now:
+            whole_s = self._ends_at - now
+            is_outdated = found is not None and found > whole_s  # the step is slower than was planned
+            parts.append("in all at least as long" if is_outdated else f"about {left_text(whole_s)} in all")
+        return ", ".join(parts)
 
     def finish(self, key: str, text: str, said: str = "") -> None:
         """Prints the last line about `key`, which stays on the screen; `said` replaces the key."""
@@ -89,8 +122,13 @@ class ProgressView:
         """Removes the bar of `key`."""
         if self._bars is not None and key in self._tasks:
             self._bars.remove_task(self._tasks.pop(key))
-        self._last.pop(key, None)
-        self._states.pop(key, None)
+        for noted in (self._due, self._states, self._paces):
+            noted.pop(key, None)
+
+    def end_all(self) -> None:
+        """Removes all bars."""
+        for key in {*self._tasks, *self._due, *self._states, *self._paces}:
+            self.end(key)
 
     def info(self, text: str) -> None:
         """Prints a line unless the view is quiet."""
@@ -224,20 +262,26 @@ def _show_wait(view: ProgressView, event: Waiting) -> None:
         view.info(f"connected to {event.address}")
         return
     passed = int(event.seconds - event.seconds_left)
-    view.update(key, passed, max(1, int(event.seconds)), waiting_line(event))
+    view.update(key, passed, max(1, int(event.seconds)), "", left_s=event.seconds_left)
 
 
 def show_load(view: ProgressView, event: LoadProgress) -> None:
     """Shows the progress of the load generator."""
-    view.update(event.phase.replace("_", " "), event.done, event.total, load_line(event))
+    done, total = event.done, event.total
+    if event.seconds_left is not None:
+        done, total = int(event.seconds), max(1, round(event.seconds + event.seconds_left))
+    view.update(event.phase.replace("_", " "), done, total, load_line(event), left_s=event.seconds_left)
 
 
 def load_line(event: LoadProgress) -> str:
-    """ "120 of 250 frames, queue depth 3", "1.2 GB of 4 GB", or "800 of 1000, iteration 2"."""
+    """ "120 of 250 frames, queue depth 3", "1.2 GB of 4 GB", "800 of 1000, iteration 2", or "800 done"."""
+    if event.unit == "operations" and not event.total:  # the end is a time
+        return f"{event.done} done"
     if event.phase == "frames":
         return f"{event.done} of {event.total} frames, queue depth {event.held}"
     if event.unit == "operations":
-        return f"{event.done} of {event.total}, iteration {event.iteration + 1}"
+        again = f", iteration {event.iteration + 1}" if event.iteration else ""
+        return f"{event.done} of {event.total}{again}"
     if event.phase.startswith("network"):
         return f"{event.done / 1e3:.0f} of {human_seconds(event.total / 1e3)}"
     return f"{human_bytes(event.done)} of {human_bytes(event.total)}"
@@ -248,11 +292,6 @@ def sources_line(event: Listening) -> str:
     return ", ".join(
         f"{'pulling from' if source in event.pulled else 'listening on'} {source}" for source in event.sources
     )
-
-
-def waiting_line(event: Waiting) -> str:
-    """ "42 s left"."""
-    return f"{event.seconds_left:.0f} s left"
 
 
 def receiver_line(event: Waiting) -> str:
@@ -357,6 +396,7 @@ def detector_line(event: DetectorProgress) -> str:
 
 
 def detector_summary(event: DetectorSeriesEnd) -> str:
+    """What was sent, in one line, without a problem: that is the command's error."""
     sending_seconds = event.sending_seconds or event.seconds
     faults = event.faults or {}
     frames = f"{event.frames_sent} frames"
@@ -372,4 +412,4 @@ def detector_summary(event: DetectorSeriesEnd) -> str:
     if event.faults is not None:
         done = ", ".join(f"{count} {kind}" for kind, count in faults.items()) or "none"
         text += f"; faults (seed {event.fault_seed}): {done}"
-    return text + (f"; PROBLEM: {event.problem}" if event.problem else "")
+    return text

@@ -7,14 +7,17 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from penstock.bench.judge.holds import outcome_of
 from penstock.bench.run.run import Access, FramesRequest
-from penstock.model.bench.load import Layout, LoadDocument, NullBackend, StreamWorkload
-from penstock.model.bench.runs import Check, FrameFigures, Percentiles, Run, StreamFigures
+from penstock.lab.clients import text_of_ranks
+from penstock.model.bench.load import FramesWorkload, Layout, LoadDocument, NullBackend, StreamWorkload
+from penstock.model.bench.percentiles import Percentiles
+from penstock.model.bench.runs import Check, FrameFigures, Run, StepOutcome, StreamFigures
 from penstock.model.text import counted
 from penstock.model.units import (
     human_bytes,
     human_hz,
-    human_number,
+    human_percent,
     human_rate,
     human_seconds,
     human_size,
@@ -23,6 +26,7 @@ from penstock.report.cost import cost_rows, profile_rows
 from penstock.report.metadata import TOO_SHORT, metadata_view
 from penstock.report.network import network_rows
 from penstock.report.null import null_text
+from penstock.report.science import science_rows
 from penstock.report.tables import fact_table, repeated_rows
 
 _STYLE = {"ok": "green", "warning": "yellow", "failed": "bold red"}
@@ -30,9 +34,12 @@ _VALIDITY_STYLE = {"valid": "bold green", "warned": "bold yellow", "invalid": "b
 
 
 def frames_plan_view(
-    request: FramesRequest, target: str, repetitions: int | None = None, runs: int = 1
+    request: FramesRequest, target: str, repetitions: int | None = None, runs: int = 1, clients: str = ""
 ) -> Table:
-    """Returns the planned run; `runs` counts repetitions and runs with a background load."""
+    """Returns the planned run; `runs` counts repetitions and runs with a background load.
+
+    `clients`: which one each rank uses.
+    """
     rows = {
         "target": f"a new directory in {target}, removed afterwards",
         "frames": f"{request.frames}{image_text(request)} of {human_size(request.frame_bytes)},"
@@ -40,16 +47,18 @@ def frames_plan_view(
         "files": _files_text(request.files, request.bytes),
         "takes": _duration_text(request, runs),
     }
-    return fact_table(rows | pattern_rows(request) | repeated_rows(repetitions))
+    scheme, is_url, _ = target.partition("://")
+    pattern = pattern_rows(request, f"by {scheme}" if is_url else "")
+    return fact_table(rows | pattern | {"clients": clients} | repeated_rows(repetitions))
 
 
 def _files_text(files: int, size: int) -> str:
     return f"{files}, {human_size(size)} in all" if files else "none; nothing is stored"
 
 
-def pattern_rows(request: FramesRequest) -> dict[str, str]:
-    """How frames are written."""
-    cache = "with direct I/O" if request.access.direct else "through the page cache"
+def pattern_rows(request: FramesRequest, through: str = "") -> dict[str, str]:
+    """How frames are written; `through`: what, if it is not the kernel."""
+    cache = through or ("with direct I/O" if request.access.direct else "through the page cache")
     access = f"{cache}, sync: {request.access.sync}"
     if request.access.null is not None:
         access = f"storage: {null_text(request.access.null)}"
@@ -103,8 +112,12 @@ def stream_plan_view(
     size: int,
     repetitions: int | None = None,
     through: str = "",
+    clients: str = "",
 ) -> Table:
-    """`files` and `size`: of all ranks together. `through`: the back end, and the ranks."""
+    """`files` and `size`: of all ranks together. `through`: the back end, and the ranks.
+
+    `clients`: which one each rank uses.
+    """
     phases = "write, then read" if workload.read else "write"
     verified = ", verified" if workload.verify else ""
     blocks = human_size(workload.thread_bytes // workload.segments)
@@ -121,6 +134,7 @@ def stream_plan_view(
             "transfers": f"{human_size(workload.transfer_bytes)}, {workload.order}{queue}",
             "phases": f"{phases}{verified}",
             "through": through,
+            "clients": clients,
         }
         | repeated_rows(repetitions)
     )
@@ -133,6 +147,8 @@ def run_view(run: Run) -> RenderableType:
     figures |= _job_rows(run.document)
     if run.network:
         figures |= network_rows(run.network)
+    if run.science:
+        figures |= science_rows(run.science)
     if run.cost:
         figures |= cost_rows(run.cost)
     if run.profile:
@@ -144,7 +160,7 @@ def run_view(run: Run) -> RenderableType:
 
 
 def _conclusion(run: Run) -> Iterator[Text]:
-    """Returns the last lines: whether the metrics may be used, and if not, why."""
+    """Returns the last lines: whether the metrics may be used, if not, why; whether a rate was sustained."""
     if run.document.interrupted or run.document.problem is not None:
         yield Text(f"INCOMPLETE: {run.document.problem or 'the run was interrupted'}", style="bold red")
     yield Text.assemble("The run is ", (run.validity, _VALIDITY_STYLE[run.validity]), ".")
@@ -156,6 +172,52 @@ def _conclusion(run: Run) -> Iterator[Text]:
     if advice:
         yield Text("What to do:")
         yield from (Text(f"- {each}") for each in dict.fromkeys(advice))
+    if rate := rate_text(run):
+        yield Text(rate)
+
+
+# Where more frames were lost, a bound of the loss rate says less than the loss.
+_BOUND_MAX = 0.01
+_RATE_WORDS: dict[StepOutcome, str] = {
+    "held": "sustained",
+    "not held": "not sustained",
+    "disturbed": "not sustained, but disturbed by other load",
+}
+
+
+def rate_text(run: Run) -> str:
+    """Returns "100 Hz not sustained: 1 dropped, 102 late"; empty unless a complete, valid run had a rate.
+
+    The deadline is that of a verdict: half of what the queue takes, or --late-after if that is longer.
+    """
+    load, figures = run.document.plan.workload, run.frames
+    is_complete = not run.document.interrupted and run.document.problem is None
+    if figures is None or not isinstance(load, FramesWorkload) or not load.rate_hz or not is_complete:
+        return ""
+    limit_s = max(load.late_after_s, load.buffer_frames / load.rate_hz / 2)
+    outcome, shortcomings, _ = outcome_of(run, limit_s)
+    if outcome not in _RATE_WORDS:
+        return ""
+    counts = {
+        "dropped": figures.dropped,
+        "failed": figures.failed,
+        "unfinished": figures.unfinished,
+        "late": figures.late,
+    }
+    found = [f"{number} {name}" for name, number in counts.items() if number]
+    found += [each for each in shortcomings if each.startswith("the backlog")]
+    if outcome == "held" and found:
+        found.append(f"none after more than {human_seconds(limit_s)}")
+    what = f": {', '.join(found)}" if found else ""
+    return f"{human_hz(load.rate_hz, 6)} {_RATE_WORDS[outcome]}{what}"
+
+
+def loss_text(lost: int, due: int, bound_95: float) -> str:
+    """Returns the bound of the loss rate if few frames or none were lost, otherwise their share."""
+    if due and lost / due > _BOUND_MAX:
+        return f"{human_percent(lost / due)} of the frames"
+    bound = human_percent(bound_95, 2)
+    return f"loss rate below {bound} with 95 % confidence, if frames are lost independently"
 
 
 def _frames_rows(figures: FrameFigures) -> dict[str, str]:
@@ -171,10 +233,8 @@ def _frames_rows(figures: FrameFigures) -> dict[str, str]:
     if figures.failed or figures.unfinished:
         rows["failed, unfinished"] = f"{figures.failed}, {figures.unfinished}"
     if figures.needed_hz:
-        rows["loss rate"] = (
-            f"{human_number(figures.lost_share)}; below"
-            f" {human_number(figures.lost_share_bound_95, 2)} with 95 % confidence"
-        )
+        lost = figures.due - figures.written
+        rows["lost"] = f"{lost} {of_due}; {loss_text(lost, figures.due, figures.lost_share_bound_95)}"
     rows |= {
         "latency from due time": _percentiles(figures.latency_ms),
         "write time": _percentiles(figures.service_ms),
@@ -220,6 +280,7 @@ def _job_rows(document: LoadDocument) -> dict[str, str]:
             f"{document.job.ranks} on {where}, {escape(document.job.library)},"
             f" clocks agree within {human_seconds(error_s)}"
         )
+        rows["clients"] = text_of_ranks(document.job.folders)
     if document.storage.hdf5 is not None:
         rows["HDF5"] = document.storage.hdf5
     if document.storage.hints is not None:

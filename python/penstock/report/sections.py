@@ -41,8 +41,8 @@ def _body(section: Section) -> list[RenderableType]:
     return [table, *lines]
 
 
-def sections_markdown(title: str, sections: Iterable[Section]) -> str:
-    lines = [f"# {_plain(title)}"]
+def sections_markdown(title: str, sections: Iterable[Section], answer: str = "") -> str:
+    lines = [f"# {_plain(title)}", *(["", _plain(answer)] if answer else [])]
     for section in sections:
         lines += ["", f"## {_plain(section.title)}"]
         if section.rows:

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
@@ -25,7 +25,14 @@ from penstock.model.findings import (
 )
 from penstock.model.plans import DetectorPlan, FilesTarget, FilterPlan, RecorderPlan, TcpSourcePlan, TcpTarget
 from penstock.model.text import counted, how_to_complete, missing_words
-from penstock.model.units import format_size, human_bytes, human_hz, human_number, human_rate, human_seconds
+from penstock.model.units import (
+    format_size,
+    human_bytes,
+    human_hz,
+    human_number,
+    human_rate,
+    human_seconds,
+)
 
 if TYPE_CHECKING:  # it loads HDF5
     from penstock.files.inspect import FileInfo, FrameData
@@ -33,69 +40,9 @@ if TYPE_CHECKING:  # it loads HDF5
 _COLUMNS_SHOWN = 10
 _PLACES_SHOWN = 3
 _RANGES_SHOWN = 10
-_MODULE_FIELDS = {"rows", "columns", "module_rows", "module_columns", "gap_rows", "gap_columns"}
+# A frame is written with its segment.
+_WITH_WAIT = {"write": "; includes the wait for the rest of its segment"}
 _LEVEL_STYLE = {"error": "bold red", "warning": "yellow", "info": "cyan"}
-
-
-def detector_table(catalogue: dict[str, Detector]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title, right in (
-        ("name", False),
-        ("detector", False),
-        ("rows", True),
-        ("columns", True),
-        ("type", False),
-    ):
-        table.add_column(title, justify="right" if right else "left", no_wrap=title == "name")
-    for title in ("frame", "rate", "data rate"):
-        table.add_column(title, justify="right")
-    for key, detector in catalogue.items():
-        table.add_row(
-            key,
-            escape(detector.name),
-            str(detector.rows),
-            str(detector.columns),
-            detector.type,
-            human_bytes(detector.frame_bytes),
-            human_hz(detector.rate_hz, 6) if detector.rate_hz else "",
-            human_rate(detector.bytes_per_s) if detector.rate_hz else "",
-        )
-    return table
-
-
-def detector_sheet(detector: Detector) -> Table:
-    y, x = (size * 1e6 for size in detector.pixel_size_m)
-    shape = f"{detector.rows} rows x {detector.columns} columns"
-    rows = {
-        "detector": detector.name,
-        "description": detector.description,
-        "pixels": f"{shape} ({human_number(detector.megapixels)} megapixels), {detector.type}",
-        "frame": f"{human_bytes(detector.frame_bytes)} ({detector.frame_bytes} bytes)",
-        "maximum rate": f"{human_hz(detector.rate_hz, 6)}, {human_rate(detector.bytes_per_s)}"
-        if detector.rate_hz
-        else "not known",
-        "pixel size": f"{y:g} x {x:g} µm",
-        "sensor": f"{detector.sensor_material}, {detector.sensor_thickness_m * 1e6:g} µm",
-        "gaps": counted(len(detector.gaps), "rectangle") if detector.gaps else "none",
-    }
-    if detector.gap_value is not None:
-        rows["gap value"] = str(detector.gap_value)
-    if detector.saturation_value is not None:
-        rows["saturation"] = str(detector.saturation_value)
-    for name, value in (detector.model_extra or {}).items():
-        if name == "modules" and isinstance(value, dict) and value.keys() >= _MODULE_FIELDS:
-            rows["modules"] = _modules(value)
-        elif name.endswith("_hz") and isinstance(value, int | float):
-            rows[name.removesuffix("_hz").replace("_", " ")] = human_hz(value, 6)
-        else:
-            rows[name.replace("_", " ")] = _plain(value)
-    return fact_table(rows)
-
-
-def _modules(grid: dict[str, Any]) -> str:
-    """Returns "2 x 1 modules of 512 x 1028 pixels, gaps 38 rows and 12 columns"."""
-    text = "{rows} x {columns} modules of {module_rows} x {module_columns} pixels".format(**grid)
-    return text + ", gaps {gap_rows} rows and {gap_columns} columns".format(**grid)
 
 
 def filter_table(filters: Iterable[FoundFilter]) -> Table:
@@ -116,15 +63,6 @@ def _filter_words(chosen: FilterPlan) -> str:
     values = ", ".join(str(value) for value in chosen.values)
     words = f"{chosen.name or 'HDF5'} (filter {chosen.id}; {values or 'no parameters'})"
     return f"{chosen.channel}: {words}" if chosen.channel else words
-
-
-def _plain(value: object) -> str:
-    """A value of the catalogue, for people."""
-    if isinstance(value, dict):
-        return ", ".join(f"{name.replace('_', ' ')} {_plain(each)}" for name, each in value.items())
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return human_number(value, 6) if isinstance(value, float) else str(value)
 
 
 def repeated_rows(repetitions: int | None) -> dict[str, str]:
@@ -151,25 +89,27 @@ def info_page(info: "FileInfo") -> RenderableType:
         + (f", export of {info.export_of}" if info.export_of else ""),
         "series": info.series_unique_id or "",
         "detector": info.detector or "",
-        **{name.replace("_", " "): value for name, value in info.detector_fields.items()},
+        **{name.replace("_", " "): _length(value) for name, value in info.detector_fields.items()},
         "wavelength": info.wavelength or "",
-        "start": info.start_time or "",
-        "end": (info.end_time or "") + (f" ({info.ended_by})" if info.ended_by else ""),
+        "start": _utc(info.start_time or ""),
+        "end": _utc(info.end_time or "") + (f" ({info.ended_by})" if info.ended_by else ""),
     }
     if info.data is not None:
         rows |= _data_rows(info.data, info.frames_announced)
     if info.recoverable is not None:
         frames = max(info.frames_announced or 0, info.data.shape[0] if info.data else 0, info.recoverable)
-        rows["unfinished"] = _recoverable(info.recoverable, frames)
+        rows["unfinished"] = (_so_far if info.being_recorded else _recoverable)(info.recoverable, frames)
     for number, entry in enumerate(info.entries):
         rows["entries" if number == 0 else " " * number] = entry
     if info.members is not None:
         rows["files"] = info.members.summary
     if info.ledger:
+        # Places that read as the fill value are those of the missing frames, except in a scan.
+        said = {"filled"} if info.ledger.get("filled") == info.ledger.get("missing") else set()
         rows["frames"] = ", ".join(
             missing_words(count, info.reasons) if name == "missing" else f"{count} {name}"
             for name, count in info.ledger.items()
-            if name in ("received", "missing") or (count and name not in info.reasons)
+            if name in ("received", "missing") or (count and name not in info.reasons and name not in said)
         )
     if info.unfitting:
         columns = [f"{count} of {path}" for path, count in info.unfitting.items()]
@@ -178,16 +118,33 @@ def info_page(info: "FileInfo") -> RenderableType:
     for stage in info.timing:
         p50, p99, worst = (human_seconds(value / 1e3) for value in (stage.p50_ms, stage.p99_ms, stage.max_ms))
         rows[f"time to {stage.stage}" if stage.stage != "total" else "received to written"] = (
-            f"median {p50}, 99 % within {p99}, at most {worst}"
+            f"median {p50}, 99 % within {p99}, at most {worst}" + _WITH_WAIT.get(stage.stage, "")
         )
     for number, text in enumerate(info.missing):
         rows["missing" if number == 0 else " " * number] = text
     parts: list[RenderableType] = [fact_table(rows)]
-    if info.recoverable is not None:
+    if info.recoverable is not None and not info.being_recorded:
         # One line, for copying.
         remedy = f"what to do: {how_to_complete(info.file)}"
         parts.append(Text(remedy, no_wrap=True, overflow="ignore"))
     return Group(*parts, Text(""), Text("\n".join(info.tree)))
+
+
+def _length(text: str) -> str:
+    """Returns "450 µm" of "0.00045 m"; other texts as they are."""
+    number, _, unit = text.partition(" ")
+    try:
+        metres = float(number)
+    except ValueError:
+        return text
+    if unit != "m" or not 0 < metres < 1:
+        return text
+    return f"{human_number(metres * 1e6, 6)} µm" if metres < 1e-3 else f"{human_number(metres * 1e3, 6)} mm"
+
+
+def _utc(time: str) -> str:
+    """Returns a time of ISO 8601 with "Z" for UTC, as the recorder writes it."""
+    return time.removesuffix("+00:00") + "Z" if time.endswith("+00:00") else time
 
 
 def _data_rows(data: "FrameData", announced: int | None) -> dict[str, str]:
@@ -237,7 +194,14 @@ def conclusion(report: CheckReport) -> Text:
         return Text(f"no checksums: {pixels}", style="bold yellow")
     if report.frames and not report.segments and not report.compared_frames and _has_copies(report.findings):
         return Text("no damage, but copied frames have no checksums", style="bold yellow")
+    return _state(report)
+
+
+def _state(report: CheckReport) -> Text:
+    """Of a file without damage."""
     lacks = ""
+    if report.being_recorded:
+        return Text(f"no damage; {_so_far(report.recoverable, report.frames)}", style="bold green")
     if report.recoverable is not None:
         lacks = f"UNFINISHED: {_recoverable(report.recoverable, report.frames)}"
     elif report.missing:
@@ -267,7 +231,8 @@ def _has_copies(findings: Iterable[Finding]) -> bool:
 def report_line(report: CheckReport) -> str:
     """What the check looked at, in one line."""
     is_truncated = any(each.what == TRUNCATED for each in report.findings)
-    text = "" if is_truncated else f"{counted(report.frames, 'frame')}, {_not_there(report)}; "
+    is_counted = not is_truncated and not report.being_recorded
+    text = f"{counted(report.frames, 'frame')}, {_not_there(report)}; " if is_counted else ""
     others = report.chunks - report.frame_chunks
     if report.segments:
         text += f"{counted(report.frame_chunks, 'chunk')} of frames in {counted(report.segments, 'segment')}"
@@ -304,6 +269,12 @@ def _recoverable(frames: int, of: int) -> str:
     return f"{frames} of {of} frames can be recovered (the recorder did not close the file)"
 
 
+def _so_far(frames: int | None, of: int) -> str:
+    if frames is None:
+        return "being recorded now"
+    return f"being recorded now: {frames}{f' of {of}' if of > frames else ''} frames so far"
+
+
 def recovery_lines(report: RecoverReport) -> list[str]:
     """What a recovery found and did."""
     verb = "are" if report.written or report.way == "nothing" else "would be"
@@ -311,7 +282,7 @@ def recovery_lines(report: RecoverReport) -> list[str]:
     if report.missing:
         there += f" ({_not_there(report)})"
     looked = (
-        f"{counted(report.segments, 'segment')}, {counted(report.indexed, 'chunk')} in the index"
+        f"{counted(report.segments, 'segment')} of frames, {counted(report.indexed, 'chunk')} in the index"
         f" ({human_seconds(report.seconds)})"
     )
     errors = sum(finding.level == "error" for finding in report.findings)

@@ -1,23 +1,17 @@
 """Verdicts for people: the view on the terminal, and the words that all formats share."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from penstock.bench.judge.doubts import BestCase
-from penstock.bench.judge.reasons import STEP_NAMES
-from penstock.bench.judge.verdict import (
-    best_case_of,
-    carries_bytes_per_s,
-    is_at_least,
-    nothing_higher_was_tried,
-)
-from penstock.bench.run.run import RATE_MAX_HZ, FramesRequest
+from penstock.bench.judge.evidence import STEP_NAMES
+from penstock.bench.judge.verdict import carries_bytes_per_s, is_at_least, nothing_higher_was_tried
+from penstock.bench.run.run import FramesRequest
 from penstock.bench.run.second import Second
-from penstock.bench.run.stages import FULL_SPEED_S, VerdictRequest
+from penstock.bench.run.stages import VerdictRequest
 from penstock.model.bench.runs import Conditions, Search, Step, StepOutcome, Verdict
 from penstock.model.text import counted
 from penstock.model.units import (
@@ -30,18 +24,26 @@ from penstock.model.units import (
     human_size,
 )
 from penstock.report.interference import second_rows
-from penstock.report.runs import image_text, pattern_rows
+from penstock.report.runs import image_text, loss_text, pattern_rows
 from penstock.report.tables import fact_table
 
+# A search that was completed ends this near.
+_NARROW = 1.1
 _OUTCOME_WORDS: dict[StepOutcome, str] = {"held": "sustained", "not held": "not sustained"}
-_ANSWER_STYLE = {"yes": "bold green", "no": "bold red", "cannot tell": "bold yellow", "invalid": "bold red"}
+_ANSWER_STYLE = {
+    "yes": "bold green",
+    "likely yes": "green",
+    "cannot tell": "bold yellow",
+    "likely no": "red",
+    "no": "bold red",
+    "invalid": "bold red",
+}
 
 
 def verdict_plan_view(
     request: VerdictRequest,
     conditions: Conditions,
     target: str,
-    fits_hz: float,
     second: Second | None = None,
 ) -> Table:
     """Returns the storage and the planned steps."""
@@ -54,18 +56,42 @@ def verdict_plan_view(
         "target": f"a new directory in {target}, removed afterwards",
         "detector": f"{request.detector}: {frames}, {rate}",
     }
-    rows["first"] = _planned(at_rate, human_seconds(at_rate.frames / at_rate.rate_hz))
-    longer = f"; repeated with more frames if it takes less than {human_seconds(FULL_SPEED_S)}"
-    rows["then"] = _planned(request.full_speed, "unpaced") + longer
+    if conditions.memory:
+        rows["answer"] = (
+            f'no, or "cannot tell" at best: {conditions.memory}; name a directory on the storage to measure'
+        )
+    if request.typical_ratio is not None:
+        rows["uncompressed"] = compression_text(request.typical_ratio, at_rate.rate_hz * at_rate.frame_bytes)
+    rows["first"] = (
+        f"unpaced, {human_seconds(request.full_speed_s)} or more, after preliminary runs; files take at most"
+        f" {human_bytes(request.largest_unpaced.bytes)}"
+    )
+    rows["then"] = _planned(at_rate, f"{human_seconds(at_rate.frames / at_rate.rate_hz)} at its rate")
     if request.search_s:
-        rows["search"] = _planned_search(request, fits_hz)
+        rows["search"] = _planned_search(request)
     if request.soak is not None:
         rows["soak"] = _planned(request.soak, f"{human_seconds(request.soak_s)} at the detector's rate")
+    rows["writes in all"] = _written_in_all(request)
     rows["takes"] = (
         f"about {_rounded_up(request.seconds_expected)}; longer if the storage is slower than the detector,"
-        f" or if an invalid run is repeated"
+        f" or if a disturbed run is repeated"
     )
-    return fact_table(rows | pattern_rows(at_rate) | (second_rows(second) if second is not None else {}))
+    deadline = {
+        "deadline": f"a rate is not sustained if a frame is written more than"
+        f" {human_seconds(request.late_limit_s)} after it was due"
+    }
+    return fact_table(
+        rows | pattern_rows(at_rate) | deadline | (second_rows(second) if second is not None else {})
+    )
+
+
+def compression_text(ratio: float, bytes_per_s: float) -> str:
+    """Returns what a detector that sends compressed frames needs, beside what it needs uncompressed."""
+    return (
+        f"{human_rate(bytes_per_s)} are needed without compression, but this detector sends compressed"
+        f" frames: with the catalogue's typical ratio (--ratio {ratio:g}) it needs"
+        f" {human_rate(bytes_per_s / ratio)}"
+    )
 
 
 def _rounded_up(seconds: float) -> str:
@@ -75,20 +101,25 @@ def _rounded_up(seconds: float) -> str:
 
 def _planned(step: FramesRequest, how: str) -> str:
     frames, files = counted(step.frames, "frame"), counted(step.files, "file")
-    return f"{frames}, {how}; {files}, {human_bytes(step.bytes)}"
+    ring = ", of which the newest stay" if step.ring_frames else ""
+    return f"{frames}{ring}, {how}; at most {files}, {human_bytes(step.bytes)} at once"
 
 
-def _planned_search(request: VerdictRequest, fits_hz: float) -> str:
-    asked_hz = request.times_max * request.at_rate.rate_hz
-    top_hz = min(asked_hz, fits_hz, RATE_MAX_HZ)
-    limit = f"up to {human_hz(top_hz)}" + (", limited by the free space" if fits_hz < asked_hz else "")
-    if top_hz <= 0:
-        return "none: no step fits into the free space"
-    largest = request.search_step(top_hz)
+def _written_in_all(request: VerdictRequest) -> str:
+    """Returns what the steps write, whatever stays: it wears SSDs and fills snapshots."""
+    seconds = math.ceil(request.seconds_at_storage_speed)
     return (
-        f"{limit}; at most {human_seconds(request.search_s)} and {request.search_steps_max} steps of"
-        f" {human_seconds(request.step_s)} or more; each writes at most {human_bytes(largest.bytes)}, removed"
-        f" before the next"
+        f"{human_bytes(request.bytes_at_rate)} at the detector's rate, and as much as the storage takes in"
+        f" about {seconds} s: {human_bytes(seconds * 1e9)} at 1 GB/s"
+    )
+
+
+def _planned_search(request: VerdictRequest) -> str:
+    largest = request.search_step(request.top_hz)
+    return (
+        f"up to {human_hz(request.top_hz)}; at most {human_seconds(request.search_s)} and"
+        f" {request.search_steps_max} steps of {human_seconds(request.step_s)} or more; each takes at most"
+        f" {human_bytes(largest.bytes)}, removed before the next"
     )
 
 
@@ -114,6 +145,10 @@ def step_line(step: Step) -> str:
     throughput = human_rate(figures.carried_bytes_per_s) if figures is not None else "no metrics"
     what = throughput if step.outcome == "measured" else outcome_text(step.outcome)
     why = f": {'; '.join(step.shortcomings)}" if step.shortcomings else ""
+    if step.outcome == "disturbed" and step.alone is not None:
+        share = step.alone.hindered_share
+        excuse = f"other programs took {human_percent(share)} of the time of the writes" if share else ""
+        why += f" ({step.alone.unknown or excuse or 'the storage alone would have sustained it'})"
     return f"{STEP_NAMES[step.kind]}{rate}: {what}{why}"
 
 
@@ -130,6 +165,9 @@ def bracket_line(search: Search, steps: Sequence[Step]) -> str:
         return held
     if nothing_higher_was_tried(search, steps):
         return f"{held}, higher rates were not tried"
+    higher = (step for step in steps if step.kind == "search" and step.rate_hz > (search.held_hz or 0))
+    if any(step.outcome == "disturbed" for step in higher):
+        return f"{held}, runs at higher rates were disturbed"
     return f"{held}, higher rates had no valid run"
 
 
@@ -145,52 +183,127 @@ def verdict_rows(verdict: Verdict) -> dict[str, str]:
         "needed": f"{human_rate(verdict.needed_bytes_per_s)} ({human_hz(verdict.needed_hz, 6)})",
         "background load": verdict.beside,
     }
-    if verdict.measured_bytes_per_s is not None and verdict.margin is not None:
-        how = "unpaced" if verdict.search is None else "at the highest sustained rate"
-        least = "at least " if is_at_least(verdict) else ""
-        rows["measured"] = f"{least}{human_rate(verdict.measured_bytes_per_s)}, {how}"
-    elif (least_bytes_per_s := carries_bytes_per_s(verdict)) is not None:
-        rows["measured"] = (
-            f"at least {human_rate(least_bytes_per_s)}: the detector's rate was sustained; higher rates were"
-            f" not measured"
-        )
-    if (best := best_case_of(verdict)) is not None:
-        rows["best case"] = best_case_text(best)
+    if (sustained := sustained_text(verdict)) is not None and not is_unpaced_only(verdict):
+        rows["sustained"] = sustained
+    if verdict.margin is not None:
+        rows["margin"] = margin_line(verdict)
+        rows["equivalent detectors"] = detectors_line(verdict)
+    if verdict.unpaced_bytes_per_s is not None:
+        rows["unpaced"] = _unpaced_text(verdict, verdict.unpaced_bytes_per_s)
     if verdict.search is not None:
         rows["bracket"] = bracket_line(verdict.search, verdict.steps)
-    if verdict.margin is not None:
-        more = " or more" if is_at_least(verdict) else ""
-        rows["margin"] = f"{margin_text(verdict.margin)}{more}"
-        rows["equivalent detectors"] = f"{verdict.detectors}{more}"
-    rows["lost frames"] = f"{verdict.lost} of {verdict.due} at the detector's rate; {bound_text(verdict)}"
+    if verdict.written_bytes:
+        rows["written"] = f"{human_bytes(verdict.written_bytes)} in all, by all runs"
+    if verdict.due:
+        rows["lost frames"] = f"{verdict.lost} of {verdict.due} at the detector's rate; {bound_text(verdict)}"
+        rows["late frames"] = late_text(verdict)
     return rows
 
 
+def late_text(verdict: Verdict) -> str:
+    """Returns "28 of 560, more than 62.5 ms after …"; empty if no frame was late at the detector's rate.
+
+    A frame is late sooner than it is too late for the rate to be sustained.
+    """
+    runs = [step.run for step in verdict.steps if step.rate_hz == verdict.needed_hz]
+    late = sum(run.frames.late for run in runs if run.frames is not None and run.validity != "invalid")
+    limits = {getattr(run.document.plan.workload, "late_after_s", 0.0) for run in runs}
+    if not late:
+        return ""
+    return (
+        f"{late} of {verdict.due}, more than {human_seconds(max(limits))} after they were due; a rate is not"
+        f" sustained from {human_seconds(verdict.late_limit_s)} on"
+    )
+
+
+def margin_line(verdict: Verdict) -> str:
+    """Returns "factor 4.7", "factor 1 to 10", or "factor 1 or more (unpaced: factor 19)"."""
+    return _multiple(verdict, verdict.margin or 0.0, human_number, "factor ")
+
+
+def detectors_line(verdict: Verdict) -> str:
+    """Returns the same as whole detectors."""
+    # A rate that is a multiple, but for rounding, counts as one.
+    return _multiple(verdict, verdict.margin or 0.0, lambda factor: str(math.floor(factor * (1 + 1e-9))), "")
+
+
+def _multiple(verdict: Verdict, low: float, shown: Callable[[float], str], what: str) -> str:
+    """Of what is needed: an interval where the search did not narrow it down."""
+    needed, high = verdict.needed_bytes_per_s, verdict.less_than_bytes_per_s
+    if verdict.search is None:
+        return f"{what}{shown(low)} (unpaced; a search finds what is sustained)"
+    if is_at_least(verdict):
+        unpaced = verdict.unpaced_bytes_per_s
+        beside = f" (unpaced: {what}{shown(unpaced / needed)})" if unpaced is not None else ""
+        return f"{what}{shown(low)} or more{beside}"
+    if high is None or high / needed <= low * _NARROW:
+        return f"{what}{shown(low)}"
+    below = shown(high / needed * (1 - 1e-6))  # which was not sustained
+    return f"{what}{shown(low)} to {below}" if below != shown(low) else f"{what}{below}"
+
+
+def is_unpaced_only(verdict: Verdict) -> bool:
+    """Whether the metric is the throughput of the unpaced run, which no run at a rate confirmed."""
+    return verdict.measured_bytes_per_s is not None and verdict.search is None
+
+
+def sustained_text(verdict: Verdict) -> str | None:
+    """Returns "at least 622 MB/s, less than 2.73 GB/s"; None if nothing was sustained."""
+    found = verdict.measured_bytes_per_s
+    if found is None:
+        least = carries_bytes_per_s(verdict)
+        return None if least is None else f"at least {human_rate(least)}; higher rates were not measured"
+    if verdict.search is None:
+        return f"{human_rate(found)}, unpaced"
+    if verdict.less_than_bytes_per_s is not None:
+        return f"at least {human_rate(found)}, less than {human_rate(verdict.less_than_bytes_per_s)}"
+    return f"at least {human_rate(found)}"
+
+
+def _unpaced_text(verdict: Verdict, unpaced: float) -> str:
+    most = verdict.at_most_bytes_per_s
+    bound = f"; at most {human_rate(most)} without other programs" if most is not None else ""
+    return f"{human_rate(unpaced)}{bound}"
+
+
 def margin_text(margin: float) -> str:
-    """Returns "+12.3 %", or "factor 37.1" if the storage sustains at least twice what is needed."""
-    if margin >= 1:
-        return f"factor {human_number(1 + margin)}"
-    return human_percent(margin, sign="+")
-
-
-def best_case_text(best: BestCase) -> str:
-    """Returns "at most 6.1 MB/s, without other load on this machine"."""
-    if best.bytes_per_s is None:
-        return f"unknown: {best.unknown}"
-    return f"at most {human_rate(best.bytes_per_s)}, without other load on this machine"
+    """Returns "factor 4.7": what is sustained, divided by what is needed."""
+    return f"factor {human_number(margin)}"
 
 
 def bound_text(verdict: Verdict) -> str:
-    bound = human_percent(verdict.lost_share_bound_95, 2)
-    return f"loss rate below {bound} with 95 % confidence, if frames are lost independently"
+    return loss_text(verdict.lost, verdict.due, verdict.lost_share_bound_95)
 
 
 def verdict_view(verdict: Verdict) -> RenderableType:
-    """Returns the answer, then the reasons, then the advice, then the metrics."""
+    """Returns the answer, then the metrics, the reasons and the advice."""
     answer = Text.assemble(
-        f"Does it sustain the {verdict.detector}? ", (verdict.answer, _ANSWER_STYLE[verdict.answer])
+        f"Does it sustain the {verdict.detector}? ",
+        (verdict.answer, _ANSWER_STYLE[verdict.answer]),
+        confidence_text(verdict),
     )
+    uncompressed = [Text(f"Uncompressed: {text}") for text in uncompressed_lines(verdict)]
     incomplete = [] if verdict.problem is None else [Text(f"INCOMPLETE: {verdict.problem}", style="bold red")]
     reasons = [Text("Why:"), *(Text(f"- {reason}") for reason in verdict.reasons)] if verdict.reasons else []
     advice = [Text("What to do:"), *(Text(f"- {line}") for line in verdict.advice)] if verdict.advice else []
-    return Group(answer, *incomplete, *reasons, *advice, Text(), fact_table(verdict_rows(verdict)))
+    certain = (
+        [Text("To make the answer certain, run:"), Text(f"  {verdict.next_command}")]
+        if verdict.next_command
+        else []
+    )
+    notes = [Text("Notes:"), *(Text(f"- {note}") for note in verdict.notes)] if verdict.notes else []
+    parts: list[RenderableType] = [answer, *uncompressed, *incomplete, fact_table(verdict_rows(verdict))]
+    for part in (reasons, advice, certain, notes):
+        parts += [Text(), *part] if part else []
+    return Group(*parts)
+
+
+def uncompressed_lines(verdict: Verdict) -> list[str]:
+    """Returns what compression changes, if frames of a detector that compresses were measured without it."""
+    ratio = verdict.typical_ratio
+    return [] if ratio is None else [compression_text(ratio, verdict.needed_bytes_per_s)]
+
+
+def confidence_text(verdict: Verdict) -> str:
+    """Returns " (95 % confidence)"; empty if the answer has none."""
+    return f" ({human_percent(verdict.confidence)} confidence)" if verdict.confidence is not None else ""

@@ -1,6 +1,7 @@
 """`--background` of `penstock bench`: the same workload alone, and with a background load."""
 
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +15,7 @@ from penstock.bench.run.workloads import WORKLOADS, FramesParameters, StoredPara
 from penstock.cli.common import out, print_json, warn
 from penstock.cli.documents import written_whatever_happens
 from penstock.cli.option_table import ModelTable
-from penstock.cli.verbosity import info
+from penstock.cli.verbosity import info, plan_console
 from penstock.cli.wrong_values import WrongOptions
 from penstock.model import panels
 from penstock.model.bench.campaigns import CaseRun
@@ -22,6 +23,7 @@ from penstock.model.bench.runs import Run
 from penstock.model.errors import ExitCode, UsageError
 from penstock.programs.beside import RepeatedCommand
 from penstock.report.interference import effects_view, run_line, second_plan_view
+from penstock.report.remaining import left_text
 
 Beside = Annotated[
     str | None,
@@ -130,19 +132,23 @@ def require_room_for_both(
         require_room(second.target, second.bytes, second.files)
 
 
-def show_second(second: Second | None, blocks: int | None) -> None:
+def show_second(second: Second | None, blocks: int | None, *, dry_run: bool) -> None:
     if second is not None:
-        info().print(second_plan_view(second, blocks or BLOCKS))
+        plan_console(dry_run=dry_run).print(second_plan_view(second, blocks or BLOCKS))
 
 
 def interference(
     first: Callable[[], Run], second: Second, blocks: int, seed: int, output: Path | None, json: bool
 ) -> None:
     """Measures, shows and writes the campaign. Raises typer.Exit if it ended early or is invalid."""
-    console = info()
+    console, begun, runs = info(), time.monotonic(), 0
 
     def report(done: CaseRun) -> None:
-        console.print(run_line(done), markup=False, soft_wrap=True)
+        nonlocal runs
+        runs += 1
+        left_s = (time.monotonic() - begun) / runs * (2 * blocks - runs)
+        left = f"; about {left_text(left_s)}" if left_s else ""
+        console.print(run_line(done) + left, markup=False, soft_wrap=True)
 
     what: dict[str, str | int | float] = {"beside": second.text, "beside_target": str(second.target or "")}
 

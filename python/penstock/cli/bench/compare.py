@@ -5,19 +5,27 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import RenderableType
 
+from penstock.bench.compare.rehearsals import all_rehearsals, compare_rehearsals
 from penstock.bench.compare.sets import RunSet, documents_in, read_sets
 from penstock.bench.compare.storages import EXIT_CODES, compare
+from penstock.bench.compare.targets import are_directories, is_target, newest_sets
 from penstock.bench.compare.trend import WINDOW, trend
 from penstock.cli.bench.running import Json
 from penstock.cli.common import answers, out, print_json, require_new
+from penstock.files.catalogue import Catalogue, default_path
 from penstock.files.space import write_document
 from penstock.model import panels
 from penstock.model.bench.comparisons import Comparison, Trend
+from penstock.model.bench.rehearsals import RehearsalComparison
 from penstock.model.errors import UsageError
 from penstock.model.text import counted
-from penstock.report.comparisons import comparison_view, trend_view
+from penstock.report.comparisons import comparison_view
+from penstock.report.rehearse.comparison import rehearsal_comparison_view
+from penstock.report.trends import trend_view
 
+_Found = Comparison | Trend | RehearsalComparison
 _THRESHOLD = re.compile(r"(?P<number>[0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%")
 
 
@@ -26,8 +34,10 @@ def compare_command(
     documents: Annotated[
         list[Path],
         typer.Argument(
-            help="Documents A and B of runs, verdicts or campaigns, or folders of them. With --trend: any"
-            " number."
+            metavar="DOCUMENT",
+            help="A and B: documents of runs, verdicts or campaigns, folders of them, two rehearsals, or two"
+            " targets, whose newest measurements are looked up in the run index. With --trend: any number of"
+            " documents.",
         ),
     ],
     threshold: Annotated[
@@ -89,7 +99,7 @@ def compare_command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Compare two sets of measurements: report whether B is better, worse, or not distinguishable from A.
+    """Compare two verdicts, targets or sets of measurements: report whether B is better or worse than A.
 
     Every metric of every case is compared, together with the smallest change that the runs could detect. The
     false alarm rate is at most 5 %. Exit code 0: nothing is worse; 1: something is worse; 3: cannot tell;
@@ -97,11 +107,15 @@ def compare_command(
     """
     require_new(output)
     share = _share(threshold)
-    if trend_:
+    of_rehearsals = all_rehearsals(documents)
+    if of_rehearsals:
+        _require_no_runs_option(trend_=trend_, share=share, case=case or base_case)
+        found: _Found = compare_rehearsals(documents, force=force)
+    elif trend_:
         if base_case is not None or share:
             raise UsageError("--trend excludes --base-case and --threshold", "leave them out")
         sets = read_sets(_documents(documents))
-        found: Comparison | Trend = trend([each.only(case) for each in sets] if case else sets, window, force)
+        found = trend([each.only(case) for each in sets] if case else sets, window, force)
     else:
         base, other = _two(documents, case, base_case)
         found = compare(base, other, share, force)
@@ -110,8 +124,26 @@ def compare_command(
     if json:
         print_json(found)
     else:
-        out().print(comparison_view(found) if isinstance(found, Comparison) else trend_view(found))
+        out().print(_view(found))
     raise typer.Exit(int(EXIT_CODES[found.answer]))
+
+
+def _view(found: _Found) -> RenderableType:
+    match found:
+        case Comparison():
+            return comparison_view(found)
+        case Trend():
+            return trend_view(found)
+        case RehearsalComparison():
+            return rehearsal_comparison_view(found)
+
+
+def _require_no_runs_option(*, trend_: bool, share: float, case: str | None) -> None:
+    """Raises UsageError with the option that rehearsals do not have."""
+    given = {"--trend": trend_, "--threshold": bool(share), "--case": case is not None}
+    names = [name for name, is_given in given.items() if is_given]
+    if names:
+        raise UsageError(f"rehearsals cannot be compared with {', '.join(names)}", "leave it out")
 
 
 def _share(text: str) -> float:
@@ -134,8 +166,19 @@ def _two(paths: list[Path], case: str | None, base_case: str | None) -> tuple[Ru
     if len(both) != 2:
         raise UsageError(
             f"{counted(len(paths), 'document')} given; two are required, A and B",
-            "give two documents; or many with --trend; or one with --base-case and --case",
+            "give two documents or targets; or many with --trend; or one with --base-case and --case",
         )
-    base, other = read_sets(both)
+    targets = [path for path in both if is_target(path)]
+    if targets and len(targets) < len(both) and not are_directories(both):
+        raise _mixed(both, targets[0])
+    base, other = newest_sets(both, Catalogue(default_path())) if targets else read_sets(both)
     wanted = base_case if base_case is not None else case
     return (base.only(wanted) if wanted else base), (other.only(case) if case else other)
+
+
+def _mixed(paths: list[Path], target: Path) -> UsageError:
+    document = next(path for path in paths if path != target)
+    return UsageError(
+        f"{target} is neither a document nor a folder of documents, but {document} is",
+        "give two documents, or two targets of the run index",
+    )

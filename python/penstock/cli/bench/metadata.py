@@ -1,14 +1,15 @@
 """`penstock bench metadata`"""
 
 from penstock.bench.data.folder import RoomAdvice
+from penstock.bench.run.by_protocol import require_by_protocol
 from penstock.bench.run.jobs import metadata_job
 from penstock.bench.run.workloads import MetadataParameters
 from penstock.cli.bench.beside import show_second
-from penstock.cli.bench.ranks_choice import RanksOptions, team_of
+from penstock.cli.bench.ranks_choice import RanksOptions, clients_text, team_of
 from penstock.cli.bench.running import How, check_run, may_go_on, run_job
 from penstock.cli.common import reports_errors
 from penstock.cli.option_table import DataclassTable, ModelTable, command_of
-from penstock.cli.verbosity import info, shows_progress
+from penstock.cli.verbosity import plan_console, shows_progress
 from penstock.report.metadata import metadata_plan_view
 
 _ROOM = RoomAdvice(fewer_bytes="reduce --size or --items", fewer_files="reduce --items")
@@ -23,10 +24,14 @@ def _metadata(parameters: MetadataParameters, of_ranks: RanksOptions, how: How) 
     team = team_of(of_ranks.ranks, of_ranks.mpi)
     asked = parameters.model_copy(update={"ranks": of_ranks.ranks or 1})
     workload, access = asked.parts()
+    require_by_protocol(how.place, workload, access, team)
     job = metadata_job(workload, access, team)
     second = check_run(how, job.bytes, job.files, _ROOM)
-    info().print(metadata_plan_view(workload, asked.sync, str(how.target), how.repetitions, asked.ranks))
-    show_second(second, how.blocks)
+    clients = clients_text(how.place, team)
+    plan_console(dry_run=how.dry_run).print(
+        metadata_plan_view(workload, asked.sync, str(how.place), how.repetitions, asked.ranks, clients)
+    )
+    show_second(second, how.blocks, dry_run=how.dry_run)
     if how.dry_run:
         return
     may_go_on(how.yes)

@@ -9,8 +9,8 @@ import typer
 from penstock.bench.run.network import network_workload, run_local, run_network, server_workload
 from penstock.bench.statistics.profile import profiled
 from penstock.cli.bench.running import DryRun, Json, Output, ProfileOption, Yes, finish, may_go_on, telling
-from penstock.cli.common import err, print_json, reports_errors, require_new, size_option
-from penstock.cli.verbosity import info, progress, shows_progress
+from penstock.cli.common import out, print_json, reports_errors, require_new, size_option
+from penstock.cli.verbosity import plan_console, progress, shows_progress
 from penstock.model import panels
 from penstock.model.bench.network import (
     NETWORK_PORT,
@@ -38,19 +38,24 @@ def network_command(
             metavar="ADDRESS",
             help="Listen as the other end, at an address or a network interface of this machine, optionally"
             f" with :PORT. [default port: {NETWORK_PORT}]",
+            rich_help_panel=panels.CONNECTION,
         ),
     ] = None,
     local: Annotated[
         bool,
-        typer.Option("--local", help="Start the other end on this machine, too, to measure its own limit."),
+        typer.Option(
+            "--local",
+            help="Start the other end on this machine, too, to measure its own limit.",
+            rich_help_panel=panels.CONNECTION,
+        ),
     ] = False,
     token_file: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             help=f"File with the token that both ends share; otherwise the variable {TOKEN_VARIABLE}."
-            f" Required"
-            " except on loopback.",
+            " Required except on loopback.",
+            rich_help_panel=panels.CONNECTION,
         ),
     ] = None,
     streams: Annotated[
@@ -178,7 +183,7 @@ def _measure(
     json: bool,
 ) -> None:
     where = "a second process on this machine" if local else f"{workload.host}, port {workload.port}"
-    info().print(network_plan_view(workload, where))
+    plan_console(dry_run=dry_run).print(network_plan_view(workload, where))
     if dry_run:
         return
     may_go_on(yes)
@@ -207,7 +212,7 @@ def _serve(
         cpus=cpus,
     )
     if dry_run:
-        err().print(f"would listen on {host}, port {port}", markup=False)
+        out().print(f"would listen on {host}, port {port}", markup=False)
         return
     with progress() as view:
         document = serve(workload, lambda event: view.say(server_line(event)), view.say)

@@ -5,9 +5,11 @@ from typing import Annotated, Literal
 
 import typer
 
+from penstock.lab.clients import folders_of_ranks, ranks_text
 from penstock.model import panels
 from penstock.model.bench.load import Hdf5Access, MpiioAccess
 from penstock.model.errors import UsageError
+from penstock.model.storage_url import Place
 from penstock.programs.ranks import Mpi, MpiIo, Ranks, mpi_of
 
 Backend = Literal["posix", "mpiio", "hdf5", "store", "null"]
@@ -76,6 +78,11 @@ def through_text(backend: Backend, team: Ranks | None) -> str:
     if team is not None:
         return f"{text}, {team.count} {'rank' if team.count == 1 else 'ranks'} of {team.mpi}"
     return "" if backend == "posix" else text
+
+
+def clients_text(target: Place, team: Ranks | None) -> str:
+    """ "client-1: ranks 0, 2; client-2: ranks 1, 3"; empty unless ranks use different clients."""
+    return ranks_text(folders_of_ranks(target, team), team.count) if team is not None else ""
 
 
 def require_parallel_hdf5(library: MpiioAccess | Hdf5Access | None, team: Ranks | None) -> None:

@@ -1,24 +1,26 @@
 """Shared steps of the commands of `penstock bench`: ask, run, show, write."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from penstock.bench.data.folder import (
     ROOM_ADVICE,
-    BenchFolder,
     RoomAdvice,
     others_at_work,
     require_writable,
     usable,
 )
+from penstock.bench.data.remote_folder import make_folder
 from penstock.bench.run.jobs import Job
 from penstock.bench.run.run import Telling
 from penstock.bench.run.second import Second
 from penstock.bench.statistics.profile import profiled
+from penstock.cli import completion
 from penstock.cli.bench.beside import (
     BLOCKS,
     Beside,
@@ -29,21 +31,52 @@ from penstock.cli.bench.beside import (
     require_room_for_both,
 )
 from penstock.cli.campaign.running import repeat
-from penstock.cli.common import out, print_json, require_new, warn
+from penstock.cli.common import fail, out, print_json, require_new, warn
 from penstock.cli.documents import written_whatever_happens
+from penstock.cli.lab.targets import laboratory_storage
 from penstock.cli.verbosity import progress
 from penstock.model import panels
 from penstock.model.bench.campaign_files import BLOCKS_MAX
 from penstock.model.bench.runs import Run
 from penstock.model.errors import ExitCode, PenstockError, UsageError
+from penstock.model.proxies import proxy_of
+from penstock.model.storage_url import Place, StorageUrl, mounted, place_of
 from penstock.report.progress import ProgressView, show_load
 from penstock.report.runs import run_view
 
-Target = Annotated[
-    Path,
-    typer.Argument(
-        help="Folder on the storage. The run creates a directory in it, and removes that at the end."
-    ),
+
+def parse_place(text: str) -> Any:
+    try:
+        return laboratory_storage(text) or place_of(text)
+    except UsageError as error:
+        fail(error)
+
+
+def _folder(text: str) -> Path:
+    try:
+        return mounted(place_of(text), "this command")
+    except UsageError as error:
+        fail(error)
+
+
+def _target(where: str, stays: str, parser: Callable[[str], Any]) -> Any:
+    return typer.Argument(
+        help=f"{where}. The run creates a directory in it, and removes that at the end.{stays}",
+        parser=parser,
+        metavar="TARGET",
+        autocompletion=completion.folders,
+    )
+
+
+_FOLDER, _BY_URL = "Folder on the storage", "Folder on the storage, or its URL"
+_DATA_STAYS = " Its data set stays for further runs until `penstock bench clean`."
+Target = Annotated[Path, _target(_FOLDER, "", _folder)]
+TargetOrUrl = Annotated[
+    Path, _target(f"{_BY_URL} (root://, nfs://, http://, s3://, hdfs://)", "", parse_place)
+]
+DataTarget = Annotated[Path, _target(_FOLDER, _DATA_STAYS, _folder)]
+DataTargetOrUrl = Annotated[
+    Path, _target(f"{_BY_URL} (root://, http://, s3://, hdfs://)", _DATA_STAYS, parse_place)
 ]
 ProfileOption = Annotated[
     bool,
@@ -90,7 +123,8 @@ Json = Annotated[
 class How:
     """Options of all commands that write to a storage."""
 
-    target: Target
+    target: TargetOrUrl
+    """what the parser returned: `place` has its type"""
     profile: ProfileOption = False
     keep: Keep = False
     repetitions: Repetitions = None
@@ -101,6 +135,10 @@ class How:
     yes: Yes = False
     dry_run: DryRun = False
     json: Json = False
+
+    @property
+    def place(self) -> Place:
+        return self.target
 
 
 def runs_of(how: How) -> int:
@@ -121,13 +159,19 @@ def check_run(how: How, needed_bytes: int, files: int, advice: RoomAdvice = ROOM
     if how.repetitions is not None and (how.keep or how.background is not None):
         other = "--keep" if how.keep else "--background"
         raise UsageError(f"--repetitions and {other} exclude each other", "leave one of them out")
-    require_writable(how.target)
-    warn_of_others(how.target)
     require_new(how.output)
+    if isinstance(how.place, StorageUrl):
+        if how.background is not None or how.profile:
+            mounted(how.place, "--background" if how.background is not None else "--profile")
+        if proxy := proxy_of(how.place):
+            warn(f"note: the environment sends requests through the proxy {proxy}; set no_proxy to bypass it")
+        return None
+    require_writable(how.place)
+    warn_of_others(how.place)
     second = None
     if how.background is not None:
-        second = parse_second(how.background, how.background_target or how.target)
-    require_room_for_both(how.target, needed_bytes, files, second, advice)
+        second = parse_second(how.background, how.background_target or how.place)
+    require_room_for_both(how.place, needed_bytes, files, second, advice)
     return second
 
 
@@ -141,22 +185,22 @@ def run_job(job: Job, how: How, second: Second | None, seed: int) -> None:
         run=lambda folder, telling: profiled(how.profile, lambda: job.run(folder, telling), telling.log),
     )
     if how.repetitions is not None:
-        repeat(looked_at, how.target, how.repetitions, how.output, how.json, telling)
+        repeat(looked_at, how.place, how.repetitions, how.output, how.json, telling)
         return
     if second is not None:
 
         def alone() -> Run:
             with (
-                BenchFolder.make(how.target, needed_bytes=job.bytes) as folder,
+                make_folder(how.place, needed_bytes=job.bytes) as folder,
                 progress() as view,
-                usable(how.target),
+                usable(how.place),
             ):
                 return looked_at.run(folder, telling(view))
 
         interference(alone, second, how.blocks or BLOCKS, seed, how.output, how.json)
         return
-    with BenchFolder.make(how.target, how.keep, job.bytes) as folder:
-        with progress() as view, usable(how.target):
+    with make_folder(how.place, how.keep, job.bytes) as folder:
+        with progress() as view, usable(how.place):
             run = looked_at.run(folder, telling(view))
         finish(run, how.output, how.json)
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from penstock.bench.data.folder import RoomAdvice
+from penstock.bench.run.by_protocol import require_by_protocol
 from penstock.bench.run.jobs import stream_job
 from penstock.bench.run.run import stream_bytes, stream_files
 from penstock.bench.run.workloads import StreamParameters
@@ -11,6 +12,7 @@ from penstock.cli.bench.null_choice import NullOptions
 from penstock.cli.bench.ranks_choice import (
     HintOption,
     RanksOptions,
+    clients_text,
     require_parallel_hdf5,
     team_of,
     through_text,
@@ -18,7 +20,8 @@ from penstock.cli.bench.ranks_choice import (
 from penstock.cli.bench.running import How, check_run, may_go_on, run_job
 from penstock.cli.common import reports_errors
 from penstock.cli.option_table import DataclassTable, ModelTable, command_of
-from penstock.cli.verbosity import info, shows_progress
+from penstock.cli.verbosity import plan_console, shows_progress
+from penstock.lab.clients import folders_of_ranks, require_other_readers
 from penstock.report.runs import stream_plan_view
 
 _ROOM = RoomAdvice(fewer_bytes="reduce --size", fewer_files="reduce --threads, or use --shared")
@@ -44,12 +47,20 @@ def _stream(
     team = team_of(of_ranks.ranks, of_ranks.mpi, asked.mpi_io, asked.needs_mpi)
     workload, access = asked.parts(of_null.backend(asked.backend))
     require_parallel_hdf5(access.library, team)
+    require_by_protocol(how.place, workload, access, team)
     files, size_of_all = stream_files(workload, access, team), stream_bytes(workload, access, team)
     second = check_run(how, size_of_all, files, _ROOM)
     through = through_text(asked.backend, team)
-    target, repetitions = str(how.target), how.repetitions
-    info().print(stream_plan_view(workload, access, target, files, size_of_all, repetitions, through))
-    show_second(second, how.blocks)
+    clients = ""
+    if access.null is None:
+        clients = clients_text(how.place, team)
+        if workload.read:
+            require_other_readers(folders_of_ranks(how.place, team), team)
+    target, repetitions = str(how.place), how.repetitions
+    plan_console(dry_run=how.dry_run).print(
+        stream_plan_view(workload, access, target, files, size_of_all, repetitions, through, clients)
+    )
+    show_second(second, how.blocks, dry_run=how.dry_run)
     if how.dry_run:
         return
     may_go_on(how.yes)

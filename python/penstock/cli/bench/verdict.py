@@ -1,30 +1,31 @@
 """`penstock verdict`"""
 
+import math
+import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from penstock.bench.data.folder import BenchFolder, RoomAdvice, require_writable
+from penstock.bench.data.folder import BenchFolder, RoomAdvice, require_writable, room_for_frames
 from penstock.bench.data.frame_choice import check_layout, image_request
 from penstock.bench.data.images import make_template
 from penstock.bench.judge.conditions import conditions_of
-from penstock.bench.judge.reasons import STEP_NAMES
-from penstock.bench.judge.verdict import exit_code_of
-from penstock.bench.run.run import Access, frames_request
+from penstock.bench.judge.exit_codes import exit_code_of
+from penstock.bench.run.run import Access, FramesRequest, frames_request
 from penstock.bench.run.second import Second
 from penstock.bench.run.stages import (
     BesidePlace,
     FolderPlace,
     Place,
     VerdictRequest,
-    fits_hz,
     late_limit_s,
     measure,
 )
-from penstock.cli import completion
 from penstock.cli.bench.beside import BesideTarget, parse_second, require_room_for_both
 from penstock.cli.bench.frame_choice import FormatOption, Rename
 from penstock.cli.bench.frames import (
@@ -37,99 +38,90 @@ from penstock.cli.bench.frames import (
     Writers,
 )
 from penstock.cli.bench.running import DryRun, Json, Output, Target, Yes, may_go_on, telling, warn_of_others
+from penstock.cli.bench.search_choice import (
+    SearchMax,
+    SoakMinutes,
+    search_time_option,
+    soak_option,
+    soak_seconds,
+)
 from penstock.cli.campaign.report import ReportFile
-from penstock.cli.common import answers, out, print_json, require_new, warn
-from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
+from penstock.cli.common import answers, out, print_json, require_new, size_option, warn
+from penstock.cli.detector_choice import (
+    CustomColumns,
+    CustomFile,
+    CustomRows,
+    CustomType,
+    DetectorName,
+    choose_detector,
+    rate_of,
+    rate_option,
+    title_of,
+)
 from penstock.cli.documents import enter
-from penstock.cli.verbosity import info, progress, shows_progress
+from penstock.cli.verbosity import plan_console, progress, shows_progress
 from penstock.files.growing_document import GrowingDocument
 from penstock.files.space import write_document
 from penstock.model import panels
 from penstock.model.bench.runs import Step, Verdict
 from penstock.model.catalogue import CUSTOM, Detector
 from penstock.model.errors import PenstockError, UsageError
-from penstock.report.runs import checks_table
+from penstock.model.units import human_hz
 from penstock.report.verdicts import step_line, verdict_plan_view, verdict_view
+
+_SEARCH_S, _SOAK_S = 120.0, 60.0
+# Of the free space: what a run removes, some file systems free a little later.
+_ROOM_SHARE = 0.9
+# Options with a value that a repetition does not have: their files are there by then.
+_NOT_REPEATED = ("--output", "-o", "--report")
+_FLAGS_NOT_REPEATED = ("--quiet", "-q", "--json", "--dry-run")
 
 
 @answers
 @shows_progress
 def verdict_command(
-    detector: Annotated[
-        str,
-        typer.Argument(
-            help="Detector: a name from `penstock detectors`, or `custom` with --rows, --columns, --type.",
-            autocompletion=completion.detectors,
-        ),
-    ],
+    detector: DetectorName,
     target: Target,
     seconds: Annotated[
         float,
         typer.Option(
             min=1,
-            help="Duration in seconds of the first run, at the detector's rate.",
+            help="Duration in seconds of the run at the detector's rate.",
             rich_help_panel=panels.WORKLOAD,
         ),
     ] = 30.0,
-    soak: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            max=30 * 86400,
-            metavar="SECONDS",
-            help="Duration in seconds of the soak, the last run, which confirms the detector's rate; 0: no"
-            " soak.",
-            rich_help_panel=panels.WORKLOAD,
-        ),
-    ] = 60.0,
-    search_time: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            max=86400,
-            metavar="SECONDS",
-            help="Duration in seconds of the search for the highest sustained rate; 0: no search.",
-            rich_help_panel=panels.WORKLOAD,
-        ),
-    ] = 180.0,
-    search_max: Annotated[
-        float,
-        typer.Option(
-            min=1.1,
-            max=1e4,
-            metavar="FACTOR",
-            help="Upper limit of the search, as a multiple of the detector's rate.",
-            rich_help_panel=panels.WORKLOAD,
-        ),
-    ] = 10.0,
+    soak: Annotated[float | None, soak_option(" [default: 60; with --quick 0]")] = None,
+    minutes: SoakMinutes = None,
+    search_time: Annotated[float | None, search_time_option(" [default: 120; with --quick 0]")] = None,
+    search_max: SearchMax = 10.0,
     quick: Annotated[
         bool,
         typer.Option(
             "--quick",
-            help="Skip the search and the soak. The other two runs take about 50 s by default; --seconds sets"
+            help="Skip the search and the soak. The other two runs take about 45 s by default; --seconds sets"
             " their duration.",
             rich_help_panel=panels.WORKLOAD,
         ),
     ] = False,
-    rate: Annotated[
-        float | None,
+    space: Annotated[
+        str,
         typer.Option(
-            min=1e-3,
-            max=1e7,
-            metavar="HZ",
-            help="Frame rate in Hz. [default: the detector's own]",
+            metavar="SIZE",
+            help="Space on the storage for the files of a step; its older files are removed while it runs.",
             rich_help_panel=panels.WORKLOAD,
         ),
-    ] = None,
+    ] = "20GB",
+    rate: Annotated[float | None, rate_option(1e7)] = None,
     ratio: Annotated[
-        float,
+        float | None,
         typer.Option(
             min=1,
             max=1e6,
-            help="Compression ratio by which stored frames are smaller.",
+            help="Compression ratio by which stored frames are smaller. For a detector that sends compressed"
+            " frames, the plan names the typical ratio of the catalogue. [default: 1]",
             rich_help_panel=panels.WORKLOAD,
         ),
-    ] = 1.0,
+    ] = None,
     writers: Writers = 4,
     buffer_seconds: BufferSeconds = 1.0,
     late_after: LateAfter = None,
@@ -139,6 +131,7 @@ def verdict_command(
     buffered: Buffered = False,
     sync: SyncOption = "each",
     seed: Seed = 1,
+    file: CustomFile = None,
     rows: CustomRows = None,
     columns: CustomColumns = None,
     type_: CustomType = None,
@@ -162,48 +155,55 @@ def verdict_command(
 ) -> None:
     """Measure whether a storage sustains a detector, at the detector's own rate and frame size.
 
-    Four steps: an open-loop run at the detector's rate, an unpaced run at maximum rate, a search for the
-    highest sustained rate, and a soak at the detector's rate that confirms the answer. Exit code 0: yes;
-    1: no; 3: cannot tell; 4: the measurement is invalid; 5: a step failed, for example for lack of space.
+    Four steps: an unpaced run at maximum rate, an open-loop run at the detector's rate, a search for the
+    highest sustained rate, and a soak at the detector's rate that confirms the answer. Exit code 0: yes or
+    likely yes; 1: no or likely no; 3: cannot tell; 4: the measurement is invalid; 5: it was
+    interrupted or a step failed, for example for lack of space, and the answer is not a no.
     """
-    chosen = choose_detector("verdict", detector, rows, columns, type_)
-    rate_hz = chosen.rate_hz if rate is None else rate
-    if rate_hz <= 0:
-        raise UsageError(f"the rate of {chosen.name} is unknown", "give it with --rate")
+    chosen = choose_detector("verdict", detector, rows, columns, type_, file)
+    rate_hz = rate_of(chosen, rate)
     check_layout(layout, format_, rename)
-    if format_ != "raw" and ratio != 1:
+    if format_ != "raw" and ratio not in (None, 1):
         raise UsageError(
             f"--ratio {ratio:g} requires --format raw, not {format_}", "leave out --ratio or --format"
         )
     access = Access(direct=not buffered, sync=sync, seed=seed)
     image = image_request(f"{chosen.rows}x{chosen.columns}", chosen.type, format_)
-    plain_bytes = max(1, round(chosen.frame_bytes / ratio))
+    plain_bytes = max(1, round(chosen.frame_bytes / (ratio or 1)))
     frame_bytes = plain_bytes if image is None else make_template(image).frame_bytes
     at_rate = frames_request(
         frame_bytes, rate_hz, seconds, writers, buffer_seconds, late_after, layout, access
     ).model_copy(update={"rename": rename, "image": image, "longer": "--seconds"})
+    space_bytes = size_option(space, "--space")
+    at_rate = at_rate.within(space_bytes)
     request = VerdictRequest(
-        detector=_name_of(chosen),
+        detector=_name_of(chosen, rate_hz),
         at_rate=at_rate,
         late_limit_s=late_limit_s(at_rate, late_after),
-        search_s=0.0 if quick else search_time,
+        search_s=(0.0 if quick else _SEARCH_S) if search_time is None else search_time,
         times_max=search_max,
-        soak_s=0.0 if quick else soak,
+        soak_s=soak_seconds(soak, minutes, 0.0 if quick else _SOAK_S),
+        space_bytes=space_bytes,
         beside=background or "",
+        command=_command(),
+        typical_ratio=chosen.sent_ratio if ratio is None and format_ == "raw" else None,
     )
     require_writable(target)
     second = _second(background, background_target, target)
+    request = replace(request, room_bytes=_room_bytes(at_rate, target, second))
     warn_of_others(target)
     require_new(output)
     require_new(report, "--report")
     if report is not None and output is not None and report.absolute() == output.absolute():
         raise UsageError(f"--report and --output name the same file {report}", "name different files")
-    room_hz = fits_hz(request, target)
-    info().print(verdict_plan_view(request, conditions_of(target), str(target), room_hz, second))
     _require_room(request, target, second)
+    plan_console(dry_run=dry_run).print(
+        verdict_plan_view(request, conditions_of(target), str(target), second)
+    )
     if dry_run:
         return
     may_go_on(yes)
+    request = replace(request, hints=_hints(target))
     answered: Verdict | None = None
     try:
         with BenchFolder.make(target, needed_bytes=max(step.bytes for step in request.always)) as folder:
@@ -219,18 +219,27 @@ def verdict_command(
         if answered is None or answered.problem is not None:
             raise
         warn(f"warning: {error.message}; {error.remedy}")
-    raise typer.Exit(int(exit_code_of(verdict)))
+    raise typer.Exit(int(exit_code_of(verdict.answer, verdict.problem)))
+
+
+def _room_bytes(step: FramesRequest, target: Path, second: Second | None) -> int:
+    """Returns what is free for a step's files; a part stays for what others write meanwhile."""
+    frames = room_for_frames(target, step.stored_bytes_each, step.layout == "file_a_frame")
+    is_shared = second is not None and second.target is not None
+    beside = second.bytes if second is not None and is_shared else 0
+    return max(0, math.floor(_ROOM_SHARE * (frames * step.stored_bytes_each - beside)))
 
 
 def _require_room(request: VerdictRequest, target: Path, second: Second | None) -> None:
-    """Raises PenstockError with every step that is always made and lacks space; the remedy names options."""
-    shorter = "reduce --seconds"
+    """Raises PenstockError with every step that lacks space, the search at its highest rate included."""
     what = {
-        "the first run": (request.at_rate, shorter),
-        "the unpaced run": (request.full_speed, shorter),
+        "the run at the detector's rate": (request.at_rate, "reduce --space"),
+        "the unpaced run": (request.largest_unpaced, "reduce --space"),
     }
     if request.soak is not None:
-        what["the soak"] = (request.soak, "reduce --soak (0: no soak)")
+        what["the soak"] = (request.soak, "reduce --space")
+    if (largest := request.largest_search_step) is not None:
+        what["the search"] = (largest, "reduce --space or --search-max")
     missing: list[PenstockError] = []
     for name, (step, fewer_bytes) in what.items():
         advice = RoomAdvice(name, fewer_bytes)
@@ -241,14 +250,40 @@ def _require_room(request: VerdictRequest, target: Path, second: Second | None) 
         except PenstockError as error:
             missing.append(error)
     if missing:
-        remedies = dict.fromkeys(error.remedy for error in missing)
-        raise PenstockError("\n".join(error.message for error in missing), "; ".join(remedies))
+        # The search needs most, and comes last: what makes another step fit comes before it.
+        raise PenstockError("\n".join(error.message for error in missing), missing[0].remedy)
 
 
-def _name_of(detector: Detector) -> str:
-    if detector.name != CUSTOM:
-        return detector.name
-    return f"custom detector of {detector.rows} x {detector.columns} {detector.type}"
+def _hints(target: Path) -> tuple[str, ...]:
+    """What costs speed on this storage, as `penstock describe` finds it."""
+    # Loading it takes as long as the rest of a command.
+    from penstock.files.sheet.hints import storage_hints  # noqa: PLC0415
+    from penstock.files.sheet.sheet import data_sheet  # noqa: PLC0415
+
+    try:
+        hints = storage_hints(data_sheet(target))
+    except (OSError, PenstockError):  # the measurement will say more
+        return ()
+    return tuple(f"{hint.remedy}: {hint.what}; {hint.why}" for hint in hints)
+
+
+def _command() -> str:
+    """The user's own, as it can be repeated."""
+    words = ["penstock"]
+    skip = False
+    for word in sys.argv[1:]:
+        if not skip and word.split("=")[0] not in (*_NOT_REPEATED, *_FLAGS_NOT_REPEATED):
+            words.append(word)
+        skip = not skip and word in _NOT_REPEATED
+    return shlex.join(words)
+
+
+def _name_of(detector: Detector, rate_hz: float) -> str:
+    """With the rate, if that is not the catalogue's."""
+    if detector.name != CUSTOM and rate_hz != detector.rate_hz:
+        most = f"; its maximum is {human_hz(detector.rate_hz)}" if detector.rate_hz > 0 else ""
+        return f"{detector.name} at {human_hz(rate_hz)}{most}"
+    return title_of(detector)
 
 
 def _second(background: str | None, background_target: Path | None, target: Path) -> Second | None:
@@ -297,6 +332,7 @@ def _measure(
 ) -> Verdict:
     """Measures, and writes the document after each step."""
     with progress() as view:
+        view.expect(request.seconds_expected)
 
         def on_step(step: Step, so_far: Verdict) -> None:
             view.info(step_line(step))
@@ -304,7 +340,7 @@ def _measure(
 
         place: Place = FolderPlace(folder, telling(view))
         if second is not None:
-            place = BesidePlace(place, second.start, second.bytes)
+            place = BesidePlace(place, second.start)
         return measure(request, place, on_step)
 
 
@@ -322,8 +358,4 @@ def _show(verdict: Verdict, json: bool) -> None:
     if json:
         print_json(verdict)
     else:
-        last = verdict.steps[-1]
         out().print(verdict_view(verdict))
-        out().print()
-        out().print(f"Checks of the last run ({STEP_NAMES[last.kind]}):", soft_wrap=True)
-        out().print(checks_table(last.run.checks))

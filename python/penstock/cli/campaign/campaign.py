@@ -15,15 +15,19 @@ from penstock.bench.campaign.campaigns import (
     resumed,
     strange_conditions,
 )
+from penstock.bench.campaign.faults import require_faults
 from penstock.bench.data.folder import find_left
+from penstock.bench.run.jobs import Job
+from penstock.bench.science.data.clean import is_complete
 from penstock.cli import completion
 from penstock.cli.bench.running import may_go_on, telling
 from penstock.cli.campaign.running import run_into
 from penstock.cli.campaign.targets import targets_of
 from penstock.cli.common import out, print_json, reports_errors, require_new, warn
-from penstock.cli.verbosity import info, shows_progress
+from penstock.cli.verbosity import info, plan_console, shows_progress
 from penstock.files.documents import parse_document, read_bytes
 from penstock.files.growing_document import GrowingDocument
+from penstock.lab.storage import storage_at
 from penstock.model import panels
 from penstock.model.bench.campaign_files import BLOCKS_MAX, CampaignFile, read_campaign_file
 from penstock.model.bench.campaigns import Campaign
@@ -50,9 +54,11 @@ def campaign_command(
         list[str] | None,
         typer.Option(
             metavar="[NAME=]PATH[,servers=N[,local=NAME]]",
-            help="Folder on a storage; for a network campaign HOST[:PORT] or `local`. Repeatable: every block"
-            " measures all targets. `servers=N` under one NAME makes a scaling curve; `local=NAME` names the"
-            " target that is the local disk of one server.",
+            help="Folder on a storage, or lab:SYSTEM[,servers=N..M,clients=N..M,...] to bring up for the"
+            " runs; for a network campaign HOST[:PORT] or `local`. Repeatable: every block measures all"
+            " targets. `servers=N` under one NAME makes a scaling curve; `local=NAME` names the target that"
+            " is the local disk of one server.",
+            rich_help_panel=panels.RUN,
         ),
     ] = None,
     output: Annotated[
@@ -97,7 +103,12 @@ def campaign_command(
         ),
     ] = False,
     list_: Annotated[
-        bool, typer.Option("--list", help="List the campaigns that come with Penstock, and exit.")
+        bool,
+        typer.Option(
+            "--list",
+            help="List the campaigns that come with Penstock, and exit.",
+            rich_help_panel=panels.OUTPUT,
+        ),
     ] = False,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Write without asking.", rich_help_panel=panels.RUN)
@@ -125,6 +136,9 @@ def campaign_command(
     name, file = _read(description)
     targets = targets_of(target or [], of_network=file.workload == "network")
     plan = plan_campaign(name, file, targets, seed, blocks, scale)
+    require_faults(
+        plan.campaign, {name: job.due_s for name, job in plan.jobs.items() if isinstance(job, Job)}
+    )
     if dry_run:
         _dry_run(plan, output, resume, json)
         return
@@ -147,7 +161,7 @@ def _dry_run(plan: CampaignPlan, output: Path | None, resume: bool, json: bool) 
         if output is None:
             raise UsageError("--resume requires --output", "name the document of the interrupted campaign")
         plan = resumed(plan, _campaign(read_bytes(output), output), str(output))
-    info().print(campaign_plan_view(plan))
+    plan_console(dry_run=not json).print(campaign_plan_view(plan))
     require_targets(plan)
     if json:
         print_json(plan.campaign)
@@ -159,7 +173,8 @@ def _agree(plan: CampaignPlan, yes: bool) -> None:
     for sentence in strange_conditions(plan.campaign):
         warn(f"warning: {sentence}")
     for target in plan.campaign.folders:
-        if any(find_left(Path(target.path))):
+        folder = storage_at(target.path)
+        if isinstance(folder, Path) and any(not is_complete(each) for each in find_left(folder)):
             place = shlex.quote(target.path)
             warn(
                 f"{target.path} has directories of another run, active or killed; remove killed ones:"

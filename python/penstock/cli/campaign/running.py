@@ -21,6 +21,7 @@ from penstock.cli.verbosity import progress
 from penstock.files.growing_document import GrowingDocument
 from penstock.model.bench.campaigns import Campaign
 from penstock.model.errors import ExitCode, InterruptedRunError, PenstockError
+from penstock.model.storage_url import Place
 from penstock.programs.locate import find_program
 from penstock.report.campaigns import campaign_view, standing_line
 from penstock.report.progress import ProgressView
@@ -29,7 +30,7 @@ MakeTelling = Callable[[ProgressView], Telling]
 
 
 def repeat(
-    job: Job, target: Path, repetitions: int, output: Path | None, json: bool, telling: MakeTelling
+    job: Job, target: Place, repetitions: int, output: Path | None, json: bool, telling: MakeTelling
 ) -> None:
     """Runs the campaign with one case of `penstock bench --repetitions`, after the user has agreed."""
     plan = plan_repetitions(job, target, repetitions)
@@ -68,6 +69,7 @@ def _run(
 
         def standing(now: Standing) -> None:
             view.say(standing_line(now))
+            view.expect(now.seconds_left)
 
         try:
             return run_campaign(plan, CampaignTelling(standing, view.say, save, telling(view)))

@@ -22,6 +22,7 @@ CatalogueFile = Annotated[
         envvar=VARIABLE,
         metavar="FILE",
         help="File of the run index. [default: penstock/catalogue.sqlite in the XDG data folder]",
+        rich_help_panel=panels.FILES,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=panels.OUTPUT)]
@@ -33,27 +34,40 @@ def _catalogue(path: Path | None) -> Catalogue:
 
 @reports_errors
 def list_command(
-    kind: Annotated[Kind | None, typer.Option(help="Kind of document.")] = None,
+    kind: Annotated[
+        Kind | None, typer.Option(help="Kind of document.", rich_help_panel=panels.SELECTION)
+    ] = None,
     workload: Annotated[
-        str | None, typer.Option(help="Workload: frames, stream, hdf5, metadata or network.")
+        str | None,
+        typer.Option(
+            help="Workload: frames, stream, hdf5, metadata or network.", rich_help_panel=panels.SELECTION
+        ),
     ] = None,
     target: Annotated[
         str | None,
         typer.Option(
-            metavar="PATH", help="Target folder or one of its parents; for the network HOST or HOST:PORT."
+            metavar="PATH",
+            help="Target folder or one of its parents; for the network HOST or HOST:PORT.",
+            rich_help_panel=panels.SELECTION,
         ),
     ] = None,
-    host: Annotated[str | None, typer.Option(help="Host of the first run.")] = None,
+    host: Annotated[
+        str | None, typer.Option(help="Host of the first run.", rich_help_panel=panels.SELECTION)
+    ] = None,
     since: Annotated[
         str | None,
         typer.Option(
             metavar="WHEN",
             help="Start time or later: a date such as 2026-03-01, or an age such as 30d or 12h.",
+            rich_help_panel=panels.SELECTION,
         ),
     ] = None,
     validity: Annotated[
         ListedValidity | None,
-        typer.Option(help="Validity of the worst run; incomplete lists measurements that ended early."),
+        typer.Option(
+            help="Validity of the worst run; incomplete lists measurements that ended early.",
+            rich_help_panel=panels.SELECTION,
+        ),
     ] = None,
     catalogue: CatalogueFile = None,
     json: Json = False,
@@ -85,7 +99,10 @@ def show_command(
 
 @reports_errors
 def add_command(
-    documents: Annotated[list[Path], typer.Argument(help="Documents, or folders that contain documents.")],
+    documents: Annotated[
+        list[Path],
+        typer.Argument(metavar="DOCUMENT", help="Documents, or folders that contain documents."),
+    ],
     catalogue: CatalogueFile = None,
 ) -> None:
     """Add documents to the run index, including ones that moved or changed. Exit code 1: some are corrupt.
@@ -113,10 +130,16 @@ def add_command(
 @reports_errors
 def forget_command(
     documents: Annotated[
-        list[str] | None, typer.Argument(help="Numbers in the list, or paths of documents.")
+        list[str] | None,
+        typer.Argument(metavar="DOCUMENT", help="Numbers in the list, or paths of documents."),
     ] = None,
     missing: Annotated[
-        bool, typer.Option("--missing", help="Forget all documents whose file no longer exists.")
+        bool,
+        typer.Option(
+            "--missing",
+            help="Forget all documents whose file no longer exists.",
+            rich_help_panel=panels.SELECTION,
+        ),
     ] = False,
     catalogue: CatalogueFile = None,
 ) -> None:

@@ -28,17 +28,24 @@ def check_command(
             metavar="recorded|PATH",
             help="Compare pixels: `recorded` regenerates the frames of a simulated series; a path names the"
             " replayed images (folder, image file or .npy). [default: pixels are not compared]",
+            rich_help_panel=panels.COMPARISON,
         ),
     ] = None,
     replay_memory: Annotated[
-        str, typer.Option(metavar="SIZE", help="Memory for the images of --against.")
+        str,
+        typer.Option(
+            metavar="SIZE", help="Memory for the images of --against.", rich_help_panel=panels.COMPARISON
+        ),
     ] = "2GiB",
-    threads: Annotated[int, typer.Option(min=1, max=1024, help="Number of threads.")] = 2,
+    threads: Annotated[
+        int, typer.Option(min=1, max=1024, help="Number of threads.", rich_help_panel=panels.RESOURCES)
+    ] = 2,
     no_plugins: Annotated[
         bool,
         typer.Option(
             "--no-plugins",
             help="Do not decompress chunks with HDF5 filter plug-ins: a malicious file could exploit them.",
+            rich_help_panel=panels.RUN,
         ),
     ] = False,
     require_complete: Annotated[
@@ -46,6 +53,7 @@ def check_command(
         typer.Option(
             "--require-complete",
             help="Exit with code 1 also if frames are missing or the file is unfinished.",
+            rich_help_panel=panels.RUN,
         ),
     ] = False,
     json: Annotated[
@@ -94,7 +102,7 @@ def check_command(
         if report.missing_ranges:
             out().print(missing_line(report), markup=False, soft_wrap=True)
         out().print(conclusion(report))
-        if report.recoverable is not None:
+        if report.recoverable is not None and not report.being_recorded:
             out().print(f"what to do: {how_to_complete(str(file))}", markup=False, soft_wrap=True)
     if not report.complete:
         raise typer.Exit(int(ExitCode.of_signal(report.stopped_by or "SIGINT")))

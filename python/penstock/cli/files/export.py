@@ -23,6 +23,7 @@ def export_command(
             "--for",
             help="Reader: xds for XDS with the plug-ins durin or neggia, and others; eiger for programs that"
             " read files of the DECTRIS file writer.",
+            rich_help_panel=panels.FILES,
         ),
     ],
     output: Annotated[
@@ -39,10 +40,14 @@ def export_command(
             "--copy",
             help="Copy the frames into files next to the master file: required for neggia, and if readers"
             " support neither the chunks nor the codec of the recorded file.",
+            rich_help_panel=panels.FILES,
         ),
     ] = False,
     frames_per_file: Annotated[
-        int, typer.Option(min=1, max=1_000_000, help="With --copy: number of frames per file.")
+        int,
+        typer.Option(
+            min=1, max=1_000_000, help="With --copy: number of frames per file.", rich_help_panel=panels.FILES
+        ),
     ] = FRAMES_A_FILE,
     single_dataset: Annotated[
         bool,
@@ -50,12 +55,16 @@ def export_command(
             "--single-dataset",
             help="With --for eiger: present all frames as one dataset /entry/data/data instead of"
             " data_000001, …. Requires HDF5 1.10 in the reader.",
+            rich_help_panel=panels.FILES,
         ),
     ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an existing export.", rich_help_panel=panels.OUTPUT)
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and exit.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Show what would be written, and exit.", rich_help_panel=panels.RUN),
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print the written files as JSON.", rich_help_panel=panels.OUTPUT)
     ] = False,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.common import inspects, out, print_json
-from penstock.files.inspect import add_recoverable, inspect_file
+from penstock.files.inspect import add_recoverable, inspect_file, tree_below
 from penstock.model import panels
 from penstock.programs.check import count_recoverable
 from penstock.report.tables import info_page
@@ -15,10 +15,34 @@ from penstock.report.tables import info_page
 @inspects
 def info_command(
     file: Annotated[Path, typer.Argument(readable=False, help="HDF5 file; it may still be recorded.")],
+    all_: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Show the complete tree, with attributes, links and values. [default: what fits a screen]",
+            rich_help_panel=panels.OUTPUT,
+        ),
+    ] = False,
+    tree: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="Show only the tree at and below this path (--tree / the complete tree), with attributes,"
+            " links and values.",
+            rich_help_panel=panels.OUTPUT,
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=panels.OUTPUT)] = False,
 ) -> None:
     """Show the frames, codec, frame accounting, times and tree of a file, without reading pixels."""
-    info = inspect_file(file)
+    if tree is not None:
+        lines = tree_below(file, tree)
+        if json:
+            print_json(lines)
+        else:
+            out().print("\n".join(lines), markup=False, soft_wrap=True)
+        return
+    info = inspect_file(file, everything=all_)
     if info.unfinished:
         add_recoverable(info, count_recoverable(file))
     if json:

@@ -7,16 +7,19 @@ import typer
 
 from penstock.cli.common import err, inspects
 from penstock.files.join import JointFile
+from penstock.model import panels
 
 
 @inspects
 def join_command(
     together: Annotated[Path, typer.Argument(help="File to create.")],
-    files: Annotated[list[Path], typer.Argument(help="Files of complete series, in order.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files of complete series, in order.")],
     add: Annotated[
         bool,
         typer.Option(
-            "--add", help="Add to a file that `penstock join` created. [default: create a new file]"
+            "--add",
+            help="Add to a file that `penstock join` created. [default: create a new file]",
+            rich_help_panel=panels.FILES,
         ),
     ] = False,
 ) -> None:

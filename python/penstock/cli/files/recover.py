@@ -20,13 +20,16 @@ from penstock.report.tables import findings_text, recovery_lines
 @shows_progress
 def recover_command(
     file: Annotated[Path, typer.Argument(readable=False, help="File of a recorder that was killed.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and exit.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done, and exit.", rich_help_panel=panels.RUN)
+    ] = False,
     rebuild: Annotated[
         bool,
         typer.Option(
             "--rebuild",
             help="Rebuild the HDF5 structures from the segments even if they are readable. Masks and geometry"
             " that only the structures held are lost. [default: rebuild only certainly corrupt structures]",
+            rich_help_panel=panels.RUN,
         ),
     ] = False,
     json: Annotated[

@@ -5,9 +5,15 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import completion
 from penstock.cli.common import out, print_json, reports_errors
-from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
+from penstock.cli.detector_choice import (
+    CustomColumns,
+    CustomFile,
+    CustomRows,
+    CustomType,
+    DetectorName,
+    choose_detector,
+)
 from penstock.cli.verbosity import progress, shows_progress
 from penstock.files.storage import storage_facts
 from penstock.model import panels
@@ -23,39 +29,53 @@ _IMAGES_MAX = 8
 @reports_errors
 @shows_progress
 def advise_command(
-    detector: Annotated[
-        str,
-        typer.Argument(
-            help="Detector: a name from `penstock detectors`, or `custom` with --rows, --columns, --type.",
-            autocompletion=completion.detectors,
-        ),
-    ],
+    detector: DetectorName,
     read: Annotated[
         list[str] | None,
         typer.Option(
             metavar="PATTERN",
             help=f"Access pattern of the readers: {PATTERNS}. Repeatable. [default: frames]",
+            rich_help_panel=panels.WORKLOAD,
         ),
     ] = None,
     folder: Annotated[
-        Path, typer.Option(help="Folder for the files; alignment follows its file system.")
+        Path,
+        typer.Option(
+            help="Folder for the files; alignment follows its file system.", rich_help_panel=panels.FILES
+        ),
     ] = Path(),
-    frames: Annotated[int, typer.Option(min=1, max=2**32 - 2, help="Number of frames of a series.")] = 1000,
+    frames: Annotated[
+        int,
+        typer.Option(
+            min=1, max=2**32 - 2, help="Number of frames of a series.", rich_help_panel=panels.WORKLOAD
+        ),
+    ] = 1000,
     rate: Annotated[
         float | None,
-        typer.Option(min=0, metavar="HZ", help="Frame rate in Hz. [default: the detector's maximum]"),
+        typer.Option(
+            min=0,
+            metavar="HZ",
+            help="Frame rate in Hz. [default: the detector's maximum]",
+            rich_help_panel=panels.WORKLOAD,
+        ),
     ] = None,
     ratio: Annotated[
         float | None,
-        typer.Option(min=1, help="Compression ratio, if you know it, such as 8. [default: not known]"),
+        typer.Option(
+            min=1,
+            help="Compression ratio, if you know it, such as 8. [default: not known]",
+            rich_help_panel=panels.WORKLOAD,
+        ),
     ] = None,
     images: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="PATH",
             help="Image file or folder of images to measure compression ratios with. Repeatable.",
+            rich_help_panel=panels.DETECTOR,
         ),
     ] = None,
+    file: CustomFile = None,
     rows: CustomRows = None,
     columns: CustomColumns = None,
     type_: CustomType = None,
@@ -67,7 +87,7 @@ def advise_command(
     """
     if ratio is not None and images:
         raise UsageError("--ratio and --images exclude each other", "give one of them")
-    chosen = choose_detector("advise", detector, rows, columns, type_)
+    chosen = choose_detector("advise", detector, rows, columns, type_, file)
     geometry = Geometry(
         frames=frames,
         rows=chosen.rows,

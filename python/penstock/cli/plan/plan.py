@@ -1,344 +1,236 @@
 """`penstock plan`"""
 
-from pathlib import Path
-from typing import Annotated, Any, Literal
+import shlex
+import sys
+from datetime import UTC, datetime
+from typing import Any
 
-import typer
 from pydantic import ValidationError
 
+from penstock import __version__
 from penstock.bench.judge.measured import measured_bandwidth
 from penstock.bench.run.codec_speed import compressions
-from penstock.cli import completion
-from penstock.cli.common import (
-    bandwidth_option,
-    out,
-    print_json,
-    reports_errors,
-    require_new,
-    size_option,
-)
-from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
+from penstock.cli.common import bandwidth_option, out, print_json, reports_errors, require_new, size_option
+from penstock.cli.option_table import DataclassTable, command_of
+from penstock.cli.plan.options import PlanOptions
+from penstock.cli.plan.ordered import Ordered, ordered
 from penstock.cli.plan.suitable import require_suitable
 from penstock.cli.verbosity import progress, shows_progress
 from penstock.files.space import write_document
-from penstock.model import panels
-from penstock.model.catalogue import Detector
 from penstock.model.errors import UsageError
-from penstock.model.plan.blocks import Redundancy, find_block
-from penstock.model.plan.sizing import Assumptions, Compression, Order, Sizing, Wanted, size
-from penstock.model.plans import Encoding
+from penstock.model.plan.ages import YEAR_DAYS, parse_age
+from penstock.model.plan.beamlines import DAYS_MAX, HOURS_MAX, Schedule, read_facility
+from penstock.model.plan.blocks import Redundancy, find_block, whole
+from penstock.model.plan.ratios import catalogue_compression
+from penstock.model.plan.sizing import Assumptions, Compression, Sizing, Wanted, size
+from penstock.model.plan.tiers import Tier, check_tiers
 from penstock.model.problems import words_of
 from penstock.model.units import parse_share
 from penstock.programs.locate import blocks_folder
-from penstock.report.sizing import sizing_markdown, sizing_view
+from penstock.report.plan.sizing import sizing_markdown, sizing_view
+
+_YEARS, _YEARS_MAX = 5, 30
 
 
-@reports_errors
-@shows_progress
-def plan_command(
-    detectors: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="DETECTOR",
-            help="Detector as NAME, COUNTxNAME or COUNTxNAME@HZ, such as 2xeiger2-16m@100. Its compression"
-            " ratio and duty cycle may follow: eiger2-16m,ratio=8,duty=0.3. NAME is from `penstock"
-            " detectors`, or custom with --rows, --columns, --type.",
-            autocompletion=completion.detectors,
-        ),
-    ] = None,
-    duty: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Duty cycle: share of the time with frames, above 0 to 1, or in percent, such as 30%."
-            " [default: 1]",
-            rich_help_panel=panels.ASSUMPTIONS,
-        ),
-    ] = None,
-    hours_per_day: Annotated[
-        float | None,
-        typer.Option(
-            metavar="HOURS",
-            help="Hours with frames per day, above 0 to 24; sets the duty cycle instead of --duty.",
-            rich_help_panel=panels.ASSUMPTIONS,
-        ),
-    ] = None,
-    days_per_week: Annotated[
-        float | None,
-        typer.Option(
-            metavar="DAYS",
-            help="Days with frames per week, above 0 to 7; sets the duty cycle instead of --duty.",
-            rich_help_panel=panels.ASSUMPTIONS,
-        ),
-    ] = None,
-    headroom: Annotated[
-        float,
-        typer.Option(
-            help="Headroom above the peak bandwidth, as a share of it, 0 to 100; 0.2 is 20 %.",
-            rich_help_panel=panels.ASSUMPTIONS,
-        ),
-    ] = 0.2,
-    retention: Annotated[
-        float,
-        typer.Option(metavar="DAYS", help="Retention of data in days.", rich_help_panel=panels.ASSUMPTIONS),
-    ] = 30.0,
-    fill: Annotated[
-        float,
-        typer.Option(
-            help="Maximum fill level of the storage, as a share of its capacity, 0 to 1.",
-            rich_help_panel=panels.ASSUMPTIONS,
-        ),
-    ] = 0.9,
-    ratio: Annotated[
-        float | None,
-        typer.Option(
-            help="Compression ratio of stored frames, 1 to 1000000, such as 8. [default: measured, or 1]",
-            rich_help_panel=panels.ASSUMPTIONS,
-        ),
-    ] = None,
-    encoding: Annotated[
-        Encoding, typer.Option(help="Codec that compresses frames.", rich_help_panel=panels.ASSUMPTIONS)
-    ] = "bslz4",
-    codec_speed: Annotated[
-        str | None,
-        typer.Option(
-            metavar="BANDWIDTH",
-            help="Uncompressed bytes per second that one core compresses, such as 1.5GB/s. [default:"
-            " measured]",
-            rich_help_panel=panels.ASSUMPTIONS,
-        ),
-    ] = None,
-    measure: Annotated[
-        bool,
-        typer.Option(
-            "--measure",
-            help="Measure compression ratio and speed: the recorder compresses simulated frames on this"
-            " machine.",
-            rich_help_panel=panels.ASSUMPTIONS,
-        ),
-    ] = False,
-    images: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="PATH",
-            help="Image file or folder to measure compression with, instead of simulated frames. Repeatable.",
-            rich_help_panel=panels.ASSUMPTIONS,
-        ),
-    ] = None,
-    compressed_by: Annotated[
-        Literal["recorder", "detector"],
-        typer.Option(
-            help="Where frames are compressed: recorder (requires cores) or detector (reduces network load).",
-            rich_help_panel=panels.ASSUMPTIONS,
-        ),
-    ] = "recorder",
-    write: Annotated[
-        str | None,
-        typer.Option(
-            metavar="BANDWIDTH",
-            help="Additional write bandwidth, such as 1GB/s. [default: 0]",
-            rich_help_panel=panels.ASSUMPTIONS,
-        ),
-    ] = None,
-    read_factor: Annotated[
-        float,
-        typer.Option(
-            help="Concurrent read bandwidth as a multiple of the write bandwidth, 0 to 1000.",
-            rich_help_panel=panels.ASSUMPTIONS,
-        ),
-    ] = 0.0,
-    capacity: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Additional capacity, such as 100TB. [default: 0]",
-            rich_help_panel=panels.ASSUMPTIONS,
-        ),
-    ] = None,
-    link: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="BANDWIDTH",
-            help="Speed of a network port. Repeatable. [default: 10, 25 and 100 Gb/s]",
-            rich_help_panel=panels.ASSUMPTIONS,
-        ),
-    ] = None,
-    link_efficiency: Annotated[
-        float,
-        typer.Option(help="Usable share of a port's speed, 0 to 1.", rich_help_panel=panels.ASSUMPTIONS),
-    ] = 0.9,
-    server_cores: Annotated[
-        int,
-        typer.Option(
-            help="Number of cores of a recorder's server that compress.", rich_help_panel=panels.ASSUMPTIONS
-        ),
-    ] = 32,
-    server_bandwidth: Annotated[
-        str,
-        typer.Option(
-            metavar="BANDWIDTH",
-            help="Network bandwidth of a recorder's server, in each direction.",
-            rich_help_panel=panels.ASSUMPTIONS,
-        ),
-    ] = "100Gb/s",
-    redundancy: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DATA+PARITY",
-            help="Redundancy as drives for data and parity: 8+2; 1+1 for two copies; none. [default: from"
-            " --block]",
-            rich_help_panel=panels.ASSUMPTIONS,
-        ),
-    ] = None,
-    block: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Building block of the storage: a name that Tab completes, or a YAML file. Repeatable.",
-            rich_help_panel=panels.BLOCKS,
-            autocompletion=completion.blocks,
-        ),
-    ] = None,
-    measured: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Document of a run on one block, whose measured bandwidth replaces the computed one."
-            " Repeatable.",
-            rich_help_panel=panels.BLOCKS,
-        ),
-    ] = None,
-    rows: CustomRows = None,
-    columns: CustomColumns = None,
-    type_: CustomType = None,
-    markdown: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the capacity plan as Markdown into this new file.",
-            rich_help_panel=panels.OUTPUT,
-        ),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=panels.OUTPUT)] = False,
-) -> None:
+def _run(options: PlanOptions) -> None:
     """Compute what detectors need: bandwidth, cores, links, servers, capacity and building blocks.
 
-    Only --measure and --images measure anything, for some seconds, in a temporary folder.
+    Lists the volume per day, week and year, the capacity of each tier of storage, and its growth. Only
+    --measure and --images measure anything, for some seconds, in a temporary folder.
     """
-    assumptions = _assumptions(
-        duty=_duty(duty, hours_per_day, days_per_week),
-        headroom=headroom,
-        retention_days=retention,
-        fill=fill,
-        write_bytes_per_s=bandwidth_option(write, "--write") if write is not None else 0.0,
-        read_factor=read_factor,
-        capacity_bytes=size_option(capacity, "--capacity") if capacity is not None else 0,
-        compresses=compressed_by,
-        link_efficiency=link_efficiency,
-        server_cores=server_cores,
-        server_bandwidth=bandwidth_option(server_bandwidth, "--server-bandwidth"),
-        redundancy=_redundancy(redundancy),
-        **({"link_speeds": [bandwidth_option(text, "--link") for text in link]} if link else {}),
-    )
-    if not detectors and not assumptions.write_bytes_per_s and not assumptions.capacity_bytes:
+    chosen = ordered(options)
+    assumptions = _all_assumptions(options, chosen)
+    measured, block_names = options.measured or [], options.block or []
+    if (
+        not options.detectors
+        and options.beamlines is None
+        and not assumptions.write_bytes_per_s
+        and not assumptions.capacity_bytes
+    ):
         raise UsageError(
-            "no detector, --write or --capacity given", "name a detector from `penstock detectors`"
+            "no detector, --beamlines, --write or --capacity given",
+            "name a detector from `penstock detectors`",
         )
-    if measured and len(block or []) != 1:
+    if measured and len(block_names) != 1:
         raise UsageError(
-            f"--measured requires exactly one --block, {len(block or [])} given",
+            f"--measured requires exactly one --block, {len(block_names)} given",
             "give the --block that was measured",
         )
-    orders = [Order.parse(text) for text in detectors or []]
-    chosen = _chosen(orders, rows, columns, type_)
-    blocks = [find_block(name, blocks_folder()) for name in block or []]
+    blocks = [find_block(name, blocks_folder()) for name in block_names]
+    tier_blocks = {
+        tier.block: find_block(tier.block, blocks_folder()) for tier in assumptions.tiers if tier.block
+    }
     warnings = require_suitable(measured) if measured else []
     bandwidth = measured_bandwidth(measured) if measured else None
-    require_new(markdown, "--markdown")
-    speed = bandwidth_option(codec_speed, "--codec-speed") if codec_speed is not None else None
+    require_new(options.markdown, "--markdown")
+    require_new(options.report, "--report")
+    sizing = size(_wanted(chosen, options), assumptions, blocks, bandwidth, tier_blocks)
+    notes = [*_assumed_duty(options, chosen), *sizing.notes, *warnings]
+    origin = {
+        "facility": read_facility(options.beamlines).name if options.beamlines is not None else "",
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "version": __version__,
+        "command": shlex.join(["penstock", *sys.argv[1:]]),
+    }
+    _show(sizing.model_copy(update={"notes": notes} | origin), options)
+
+
+plan_command = reports_errors(shows_progress(command_of(_run, DataclassTable(PlanOptions))))
+
+
+def _wanted(chosen: list[Ordered], options: PlanOptions) -> list[Wanted]:
+    """Returns the detectors with their compression: stated, measured, or that of the catalogue."""
+    encoding = options.encoding
+    speed = (
+        bandwidth_option(options.codec_speed, "--codec-speed") if options.codec_speed is not None else None
+    )
+    images = options.images or []
     with progress() as view:
         found = compressions(
-            [detector for detector, _ in chosen], encoding, ratio, speed, measure, images or [], view.say
+            [each.detector for each in chosen],
+            encoding,
+            options.ratio,
+            speed,
+            options.measure,
+            images,
+            view.say,
         )
-    wanted = [
-        Wanted(
-            detector=detector,
-            count=order.count,
-            rate_hz=rate,
-            duty=order.duty,
-            compression=_own_ratio(order, compression, encoding, speed),
-        )
-        for order, (detector, rate), compression in zip(orders, chosen, found, strict=True)
+    if options.ratio is None and not options.measure and not images:
+        found = [
+            catalogue_compression(each.detector, encoding, options.compression, speed) for each in chosen
+        ]
+    return [_one_wanted(*each) for each in zip(chosen, map(_own_ratio, chosen, found), strict=True)]
+
+
+def _assumed_duty(options: PlanOptions, chosen: list[Ordered]) -> list[str]:
+    """Returns a warning if nobody stated how much of the time there are frames."""
+    stated = (options.duty, options.hours_per_day, options.days_per_week)
+    if stated != (None, None, None) or all(each.schedule is not None for each in chosen):
+        return []
+    return [
+        "no duty cycle given: the capacity is for frames at the full rate at all times (100 %); state the"
+        " real one with --duty, or with --hours-per-day and --days-per-week"
     ]
-    sizing = size(wanted, assumptions, blocks, bandwidth)
-    _show(sizing.model_copy(update={"notes": [*sizing.notes, *warnings]}), markdown, json)
 
 
-def _own_ratio(order: Order, common: Compression, encoding: Encoding, speed: float | None) -> Compression:
+def _one_wanted(each: Ordered, compression: Compression) -> Wanted:
+    schedule, beamline = each.schedule, each.beamline
+    return Wanted(
+        detector=each.detector,
+        beamline="" if beamline is None else beamline.name,
+        count=each.order.count,
+        rate_hz=each.rate_hz,
+        duty=None if schedule is None else schedule.share,
+        days_per_week=None if schedule is None else schedule.days,
+        retention_days=None if beamline is None else beamline.retention,
+        compression=compression,
+    )
+
+
+def _own_ratio(each: Ordered, common: Compression) -> Compression:
     """Returns the compression of a detector, with the ratio that its argument states."""
+    order = each.order
     if order.ratio is None:
         return common
-    if encoding == "none":
+    if common.encoding == "none":
         raise UsageError(
             f"{order.name}: ratio={order.ratio:g} requires compression, but --encoding is none",
             "leave out one of them",
         )
-    if common.encoding == "none":
-        common = Compression(encoding=encoding, speed_bytes_per_s=speed, speed_from="stated" if speed else "")
-    return common.model_copy(update={"ratio": order.ratio, "ratio_from": "stated", "simulated": False})
+    stated = {"ratio": order.ratio, "ratio_from": "stated"}
+    unknown = {"simulated": False, "catalogue": None, "is_ratio_unknown": False}
+    return common.model_copy(update=stated | unknown)
 
 
-def _show(sizing: Sizing, markdown: Path | None, json: bool) -> None:
-    if markdown is not None:
-        write_document(markdown, sizing_markdown(sizing))
-    if json:
+def _show(sizing: Sizing, options: PlanOptions) -> None:
+    if options.markdown is not None:
+        write_document(options.markdown, sizing_markdown(sizing))
+    if options.report is not None:
+        from penstock.report.pages.html import html_of  # noqa: PLC0415  (it loads Jinja)
+        from penstock.report.pages.sizing import sizing_page  # noqa: PLC0415  (it loads Matplotlib)
+
+        write_document(options.report, html_of([sizing_page(sizing)]))
+    if options.json:
         print_json(sizing)
     else:
         out().print(sizing_view(sizing))
 
 
-def _chosen(
-    orders: list[Order], rows: int | None, columns: int | None, kind: str | None
-) -> list[tuple[Detector, float]]:
-    """Returns each detector with its rate. The shape is that of the custom one."""
-    sized = (rows, columns, kind)
-    if sized != (None, None, None) and not any(order.name == "custom" for order in orders):
-        raise UsageError(
-            "--rows, --columns and --type require the detector `custom`",
-            "write `penstock plan 2xcustom@100 --rows …`",
-        )
-    found = []
-    for order in orders:
-        detector = choose_detector("plan", order.name, *(sized if order.name == "custom" else (None,) * 3))
-        rate = order.rate_hz or detector.rate_hz
-        if rate <= 0:
-            raise UsageError(f"the rate of {detector.name} is unknown", f"give it: {order.name}@HZ")
-        found.append((detector, rate))
-    return found
+def _all_assumptions(options: PlanOptions, chosen: list[Ordered]) -> Assumptions:
+    schedule = _schedule(options)
+    retention = _age(options.retention)
+    tiers = [Tier.parse(text) for text in options.tier or []]
+    check_tiers(tiers)
+    links = [bandwidth_option(text, "--link") for text in options.link or []]
+    return _assumptions(
+        duty=schedule.share,
+        days_per_week=schedule.days,
+        headroom=_share(options.headroom, "--headroom", "the share above the peak, such as 20%"),
+        retention_days=retention,
+        growth=_share(options.growth, "--growth", "the growth per year, such as 20%"),
+        years=_years(retention, chosen) if options.years is None else options.years,
+        tiers=tiers,
+        fill=_share(options.fill, "--fill", "the share of the capacity, such as 90%"),
+        write_bytes_per_s=bandwidth_option(options.write, "--write") if options.write is not None else 0.0,
+        read_factor=options.read_factor,
+        capacity_bytes=size_option(options.capacity, "--capacity") if options.capacity is not None else 0,
+        compresses=options.compressed_by,
+        link_efficiency=options.link_efficiency,
+        server_cores=options.server_cores,
+        server_bandwidth=bandwidth_option(options.server_bandwidth, "--server-bandwidth"),
+        redundancy=_redundancy(options.redundancy),
+        **({"link_speeds": links} if links else {}),
+    )
 
 
-def _duty(text: str | None, hours: float | None, days: float | None) -> float:
+def _age(text: str) -> float:
+    try:
+        return parse_age(text)
+    except ValueError as error:
+        raise UsageError(f"--retention: {error}") from error
+
+
+def _years(retention_days: float, chosen: list[Ordered]) -> int:
+    """Returns the years until the capacity no longer rises, within the limits of --years; five at least."""
+    own = [each.beamline.retention for each in chosen if each.beamline and each.beamline.retention]
+    return max(_YEARS, min(_YEARS_MAX, whole(max([retention_days, *own]) / YEAR_DAYS)))
+
+
+def _share(text: str, option: str, what: str) -> float:
+    try:
+        return parse_share(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}", f"give {what}") from error
+
+
+def _schedule(options: PlanOptions) -> Schedule:
     """Returns the duty cycle that --duty states, or that follows from hours and days."""
+    text, hours, days = options.duty, options.hours_per_day, options.days_per_week
     if text is None:
-        return _part("--hours-per-day", hours, 24) * _part("--days-per-week", days, 7)
+        for option, value, limit in (
+            ("--hours-per-day", hours, HOURS_MAX),
+            ("--days-per-week", days, DAYS_MAX),
+        ):
+            if value is not None and not 0 < value <= limit:
+                raise UsageError(
+                    f"{option}: {value:g} is out of range", f"give more than 0, at most {limit:g}"
+                )
+        return Schedule(hours_per_day=hours, days_per_week=days)
     if hours is not None or days is not None:
         other = "--hours-per-day" if hours is not None else "--days-per-week"
         raise UsageError(f"--duty and {other} exclude each other", "give one of them")
     try:
-        return parse_share(text)
+        return Schedule(duty=parse_share(text))
+    except ValidationError as error:
+        raise _wrong_duty(words_of(error.errors()[0])) from error
     except ValueError as error:
-        raise UsageError(
-            f"--duty: {error}",
-            "give a share greater than 0, up to 1; or use --hours-per-day, --days-per-week",
-        ) from error
+        raise _wrong_duty(str(error)) from error
 
 
-def _part(option: str, value: float | None, whole: int) -> float:
-    if value is None:
-        return 1.0
-    if not 0 < value <= whole:
-        raise UsageError(f"{option}: {value:g} is out of range", f"give more than 0, at most {whole}")
-    return value / whole
+def _wrong_duty(words: str) -> UsageError:
+    return UsageError(
+        f"--duty: {words}", "give a share greater than 0, up to 1; or use --hours-per-day, --days-per-week"
+    )
 
 
 def _redundancy(text: str | None) -> Redundancy | None:

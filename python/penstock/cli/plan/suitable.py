@@ -43,8 +43,8 @@ def require_suitable(paths: Sequence[Path]) -> list[str]:
 
 def _runs_of(path: Path) -> Iterator[Run]:
     document = read_document(path)
-    if isinstance(document, Verdict):
-        yield from (step.run for step in document.steps)
+    if isinstance(document, Verdict):  # its preliminary runs enter no metric
+        yield from (step.run for step in document.steps if step.kind != "probe")
     elif isinstance(document, Run):
         yield document
     elif isinstance(document, Campaign):

@@ -15,7 +15,9 @@ from penstock.model.text import one_short_line
 @inspects
 def attach_command(
     series: Annotated[Path, typer.Argument(help="File of a complete series.")],
-    journals: Annotated[list[Path], typer.Argument(help="Journals that `penstock collect` wrote.")],
+    journals: Annotated[
+        list[Path], typer.Argument(metavar="JOURNAL", help="Journals that `penstock collect` wrote.")
+    ],
     output: Annotated[
         Path | None,
         typer.Option(
@@ -29,6 +31,7 @@ def attach_command(
             metavar="previous|nearest|linear",
             help="How a frame gets its value by time: the previous one, the nearest one, or linearly"
             " interpolated.",
+            rich_help_panel=panels.VALUES,
         ),
     ] = "previous",
     time: Annotated[
@@ -37,6 +40,7 @@ def attach_command(
             metavar="exposure|received",
             help="Time of a frame: start of the exposure, or reception. [default: exposure, if the detector"
             " sent it]",
+            rich_help_panel=panels.VALUES,
         ),
     ] = None,
     offset: Annotated[
@@ -44,6 +48,7 @@ def attach_command(
         typer.Option(
             metavar="SECONDS",
             help="Offset in seconds that is added to the times of values, to correct clocks.",
+            rich_help_panel=panels.VALUES,
         ),
     ] = 0.0,
     max_age: Annotated[
@@ -53,6 +58,7 @@ def attach_command(
             min=0,
             help="Maximum distance in seconds between a frame and its value; beyond it the frame has no"
             " value. [default: no limit]",
+            rich_help_panel=panels.VALUES,
         ),
     ] = None,
     overwrite: Annotated[
@@ -64,7 +70,8 @@ def attach_command(
         ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be attached, and exit.")
+        bool,
+        typer.Option("--dry-run", help="Show what would be attached, and exit.", rich_help_panel=panels.RUN),
     ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=panels.OUTPUT)

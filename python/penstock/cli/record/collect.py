@@ -8,8 +8,10 @@ import typer
 
 from penstock.cli.common import out, reports_errors
 from penstock.cli.verbosity import progress, shows_progress
+from penstock.model import panels
 from penstock.model.configuration import TOKEN_VARIABLE, read_token
 from penstock.model.errors import PenstockError, UsageError
+from penstock.model.text import counted
 from penstock.model.units import is_loopback, split_address
 from penstock.programs.collect import Counts, collect
 
@@ -19,17 +21,23 @@ PORT = 9930
 @reports_errors
 @shows_progress
 def collect_command(
-    folder: Annotated[Path, typer.Option(help="Existing folder in which the journal is created.")],
+    folder: Annotated[
+        Path,
+        typer.Option(help="Existing folder in which the journal is created.", rich_help_panel=panels.FILES),
+    ],
     listen: Annotated[
         str,
         typer.Option(
-            metavar="HOST:PORT", help="Address to listen on. A token is required except on loopback."
+            metavar="HOST:PORT",
+            help="Address to listen on. A token is required except on loopback.",
+            rich_help_panel=panels.SOURCES,
         ),
     ] = f"127.0.0.1:{PORT}",
     token_file: Annotated[
         Path | None,
         typer.Option(
-            help="File with the token that clients must send; otherwise the variable PENSTOCK_TOKEN."
+            help="File with the token that clients must send; otherwise the variable PENSTOCK_TOKEN.",
+            rich_help_panel=panels.SOURCES,
         ),
     ] = None,
     sync: Annotated[
@@ -40,6 +48,7 @@ def collect_command(
             max=3600,
             help="Interval in seconds at which the journal is synced to storage; 0: before each"
             " acknowledgement.",
+            rich_help_panel=panels.FILES,
         ),
     ] = 1.0,
     pva: Annotated[
@@ -48,9 +57,12 @@ def collect_command(
             metavar="CHANNEL",
             help="Also collect the values of this EPICS channel over pvAccess, with its timestamps."
             " Repeatable.",
+            rich_help_panel=panels.SOURCES,
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and exit.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done, and exit.", rich_help_panel=panels.RUN)
+    ] = False,
 ) -> None:
     """Collect values (positions, currents, temperatures) of any number of clients into a journal.
 
@@ -103,7 +115,6 @@ def collect_command(
 
 
 def counts_text(counts: Counts) -> str:
-    """ "1200 values in 12 batches, 0 rejected"."""
-    text = f"{counts.values} values in {counts.batches} batches, {counts.refused} rejected"
-    problem = counts.storage_problem or counts.channels_problem
-    return text + (f"; PROBLEM: {problem}" if problem else "")
+    """ "1200 values in 12 batches, 0 rejected"; a problem is the command's error."""
+    values, batches = counted(counts.values, "value"), counted(counts.batches, "batch", "batches")
+    return f"{values} in {batches}, {counts.refused} rejected"

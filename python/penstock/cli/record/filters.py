@@ -15,7 +15,10 @@ from penstock.report.tables import filter_table
 @reports_errors
 def filters_command(
     plugin_folder: Annotated[
-        list[Path] | None, typer.Option(metavar="FOLDER", help="Folder to search first. Repeatable.")
+        list[Path] | None,
+        typer.Option(
+            metavar="FOLDER", help="Folder to search first. Repeatable.", rich_help_panel=panels.COMPRESSION
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=panels.OUTPUT)] = False,
 ) -> None:

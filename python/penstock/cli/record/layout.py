@@ -7,6 +7,7 @@ from rich.console import Console
 
 from penstock.cli import completion
 from penstock.cli.common import err, out, print_json, reports_errors
+from penstock.model import panels
 from penstock.model.errors import ExitCode
 from penstock.model.layout.find import load_layout, read_layout, ready_layouts
 from penstock.model.layout.to_yaml import layout_to_yaml
@@ -36,7 +37,9 @@ def list_command() -> None:
 @reports_errors
 def check_command(
     file: Choice,
-    json: Annotated[bool, typer.Option("--json", help="Print findings as JSON.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print findings as JSON.", rich_help_panel=panels.OUTPUT)
+    ] = False,
 ) -> None:
     """Check a layout: report errors and settings without effect, with line and remedy.
 
@@ -59,7 +62,12 @@ def check_command(
 def show_command(
     file: Choice,
     yaml: Annotated[
-        bool, typer.Option("--yaml", help="Print the layout as YAML, as a starting point for your own.")
+        bool,
+        typer.Option(
+            "--yaml",
+            help="Print the layout as YAML, as a starting point for your own.",
+            rich_help_panel=panels.OUTPUT,
+        ),
     ] = False,
 ) -> None:
     """Show the tree of groups and datasets that a layout makes."""

@@ -25,12 +25,16 @@ from penstock.report.progress import show
 def pva_command(
     channel: Annotated[str, typer.Argument(help="NTNDArray channel, for example 13SIM1:Pva1:Image.")],
     to: Annotated[
-        str, typer.Option(metavar="tcp://HOST:PORT", help="Address of the recorder.")
+        str,
+        typer.Option(
+            metavar="tcp://HOST:PORT", help="Address of the recorder.", rich_help_panel=panels.CONNECTION
+        ),
     ] = "tcp://127.0.0.1:9900",
     token_file: Annotated[
         Path | None,
         typer.Option(
-            help="File with the token that the recorder requires; otherwise the variable PENSTOCK_TOKEN."
+            help="File with the token that the recorder requires; otherwise the variable PENSTOCK_TOKEN.",
+            rich_help_panel=panels.CONNECTION,
         ),
     ] = None,
     frames: Annotated[
@@ -133,7 +137,9 @@ def pva_command(
             rich_help_panel=panels.RESOURCES,
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and exit.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done, and exit.", rich_help_panel=panels.RUN)
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print events as JSON lines.", rich_help_panel=panels.OUTPUT)
     ] = False,

@@ -1,6 +1,5 @@
 """`penstock record`"""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +9,12 @@ import typer
 
 from penstock.cli.common import err, out, print_json, print_json_line, reports_errors, warn
 from penstock.cli.option_table import DataclassTable, OverlayTable, command_of
+from penstock.cli.record.chain_choice import RecorderMpi, ranks_of
 from penstock.cli.record.pva import pva_given, read_start
 from penstock.cli.verbosity import info, progress, shows_progress
+from penstock.files.record_folder import require_record_folder
 from penstock.files.storage import storage_facts
+from penstock.lab.clients import folders_of_ranks, ranks_text
 from penstock.model import panels
 from penstock.model.configuration import Configuration, PvaSource
 from penstock.model.errors import PenstockError, UsageError
@@ -116,6 +118,14 @@ class RunOptions:
             rich_help_panel=panels.SOURCES,
         ),
     ] = None
+    set: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD=VALUE",
+            help="Set a field of the configuration, such as nexus.sample_name='lysozyme 3'. Repeatable.",
+            rich_help_panel=panels.SERIES,
+        ),
+    ] = None
     join: Annotated[
         str | None,
         typer.Option(
@@ -133,13 +143,7 @@ class RunOptions:
             rich_help_panel=panels.RESOURCES,
         ),
     ] = 1
-    mpi: Annotated[
-        str,
-        typer.Option(
-            help="MPI implementation for --ranks: openmpi or mpich.",
-            rich_help_panel=panels.RESOURCES,
-        ),
-    ] = "openmpi"
+    mpi: RecorderMpi = "openmpi"
     require_complete: Annotated[
         bool,
         typer.Option(
@@ -148,7 +152,9 @@ class RunOptions:
             rich_help_panel=panels.SERIES,
         ),
     ] = False
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and exit.")] = False
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done, and exit.", rich_help_panel=panels.RUN)
+    ] = False
     show_placement: Annotated[
         bool,
         typer.Option(
@@ -175,6 +181,7 @@ class RunOptions:
             token_file=self.token_file,
             zmq=self.zmq or [],
             pva=self.pva or [],
+            settings=self.set or [],
             pva_settings=pva_given(
                 frames=self.pva_frames,
                 idle_end_s=self.pva_idle_end,
@@ -204,11 +211,14 @@ def _run(given: dict[tuple[str, ...], Any], run: RunOptions) -> None:
             f"warning: file_name {settings.file_name} has no placeholder: the second series is rejected"
             " because the file exists; add {series_unique_id}, or use --series 1"
         )
-    _require_folder(settings.folder.absolute())
+    require_record_folder(settings.folder.absolute())
     storage = storage_facts(settings.folder.absolute())
     chosen = _layout(settings.layout)
-    plan = settings.plan(storage=storage, layout=chosen)
-    team = _ranks(run.ranks, run.mpi)
+    team = ranks_of(run.ranks, run.mpi)
+    folders = folders_of_ranks(settings.folder, team)
+    plan = settings.plan(storage=storage, layout=chosen).model_copy(update={"folders": folders})
+    if folders and team is not None:
+        info().print(f"clients: {ranks_text(folders, team.count)}", markup=False)
     if settings.pva_sources:
         _require_possible(team)
     if run.dry_run:
@@ -257,14 +267,6 @@ def _together(folder: Path, name: str | None) -> "JointFile | None":
     return JointFile.open(folder / name, add=True)
 
 
-def _ranks(count: int, mpi: str) -> Ranks | None:
-    match mpi:
-        case "openmpi" | "mpich":
-            return Ranks(count, mpi) if count > 1 else None
-        case _:
-            raise UsageError(f'--mpi: "{mpi}" is unknown', "write openmpi or mpich")
-
-
 def _require_possible(team: Ranks | None) -> None:
     """Raises UsageError or PenstockError if a pvAccess source cannot be used."""
     if team is not None:
@@ -273,19 +275,6 @@ def _require_possible(team: Ranks | None) -> None:
             "leave --pva out, and start `penstock pva CHANNEL --to tcp://HOST:PORT` in another terminal",
         )
     require_p4p()
-
-
-def _require_folder(folder: Path) -> None:
-    if not folder.is_dir():
-        what = "is a file" if folder.exists() else "does not exist"
-        raise UsageError(
-            f"the folder {folder} {what}", "create it, or choose another one with --folder or `folder:`"
-        )
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(
-            f"you have no permission to write into the folder {folder}",
-            "change its permissions, or choose another one",
-        )
 
 
 def _log_line(line: str) -> None:
@@ -339,6 +328,12 @@ def _record(
         return record(plan, on_event, view.say, ranks, channels)
 
 
+def _remedy(recording: Recording) -> str:
+    if recording.has_damaged_files:
+        return "`penstock check FILE` reports which frames the file has"
+    return "the log above gives the reason and the remedy" if recording.logged else ""
+
+
 def _require_success(recording: Recording, *, complete: bool) -> None:
     if recording.source_problems and not recording.failed:
         raise PenstockError("; ".join(recording.source_problems), "the log above names the frames and series")
@@ -346,7 +341,7 @@ def _require_success(recording: Recording, *, complete: bool) -> None:
         count = len(recording.ended) + recording.refused
         raise PenstockError(
             f"{recording.failed} of {count} series had problems: {'; '.join(recording.problems)}",
-            "`penstock check FILE` reports which frames the file has" if recording.has_damaged_files else "",
+            _remedy(recording),
         )
     if recording.all_refused:
         raise PenstockError(

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli import completion
-from penstock.cli.common import print_json, print_json_line, reports_errors, size_option
-from penstock.cli.detector_choice import CustomColumns, CustomRows, CustomType, choose_detector
+from penstock.cli.common import print_json, print_json_line, reports_errors, require_new, size_option
+from penstock.cli.detector_choice import (
+    CustomColumns,
+    CustomFile,
+    CustomRows,
+    CustomType,
+    DetectorName,
+    choose_detector,
+)
 from penstock.cli.option_table import DataclassTable, ModelTable, command_of
+from penstock.cli.record.chain_choice import ReplayMemory
 from penstock.cli.verbosity import progress, shows_progress
 from penstock.model import panels
 from penstock.model.catalogue import CUSTOM, Detector, replayed_custom, replayed_detector
@@ -46,13 +53,7 @@ if TYPE_CHECKING:  # it loads HDF5
 class _Options:
     """Options that are not fields of a simulation."""
 
-    detector: Annotated[
-        str,
-        typer.Argument(
-            help="Detector: a name from `penstock detectors`, or `custom` with --rows, --columns, --type.",
-            autocompletion=completion.detectors,
-        ),
-    ]
+    detector: DetectorName
     rate: Annotated[
         str,
         typer.Option(
@@ -65,11 +66,13 @@ class _Options:
         str,
         typer.Option(
             metavar="TARGET",
-            help="Receiver: tcp://HOST:PORT; tcp://HOST:PORT,HOST:PORT for the ranks of a recorder, in turn;"
-            " zmq://HOST:PORT, which binds as a detector does (with --elements one endpoint per element:"
-            " zmq://HOST:PORT,HOST:PORT, or the given port and those after it); or files:FOLDER for one file"
-            " per frame, with ?format=cbf, tiff or hdf5, and &rename=false to write files in place instead of"
-            " renaming complete ones.",
+            help="Receiver: tcp://HOST:PORT, or HOST:PORT; tcp://HOST:PORT,HOST:PORT for the"
+            " ranks of a recorder, in turn; zmq://HOST:PORT, which binds as a detector does"
+            " (with --elements one endpoint per element: zmq://HOST:PORT,HOST:PORT, or the"
+            " given port and those after it); or files:FOLDER for one file per frame, with"
+            " ?format=cbf, tiff or hdf5, and &rename=false to write files in place instead"
+            " of renaming complete ones.",
+            rich_help_panel=panels.CONNECTION,
         ),
     ] = "tcp://127.0.0.1:9900"
     elements: Annotated[
@@ -127,24 +130,21 @@ class _Options:
             rich_help_panel=panels.DETECTOR,
         ),
     ] = None
-    replay_memory: Annotated[
-        str,
-        typer.Option(
-            metavar="SIZE",
-            help="Maximum memory for the images of --replay; further images are not read.",
-            rich_help_panel=panels.DETECTOR,
-        ),
-    ] = "2GiB"
+    replay_memory: ReplayMemory = "2GiB"
+    file: CustomFile = None
     rows: CustomRows = None
     columns: CustomColumns = None
     type_: CustomType = None
     token_file: Annotated[
         Path | None,
         typer.Option(
-            help="File with the token that the recorder requires; otherwise the variable PENSTOCK_TOKEN."
+            help="File with the token that the recorder requires; otherwise the variable PENSTOCK_TOKEN.",
+            rich_help_panel=panels.CONNECTION,
         ),
     ] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, and exit.")] = False
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be sent, and exit.", rich_help_panel=panels.RUN)
+    ] = False
     json: Annotated[
         bool,
         typer.Option(
@@ -166,9 +166,14 @@ def _run(simulation: Simulation, options: _Options) -> None:
     It sends one channel. For several channels, such as energy thresholds, use the Python client.
     """
     detector, replay, json = options.detector, options.replay, options.json
-    of_images = bool(replay) and detector == CUSTOM and options.sizes == (None, None, None)
-    chosen = replayed_custom() if of_images else choose_detector("simulate", detector, *options.sizes)
+    of_images = bool(replay) and detector == CUSTOM and (*options.sizes, options.file) == (None,) * 4
+    chosen = (
+        replayed_custom()
+        if of_images
+        else choose_detector("simulate", detector, *options.sizes, options.file)
+    )
     target = parse_target(options.to, read_token(options.token_file, os.environ))
+    require_new(options.fault_log, "--fault-log")
     fault_log = None if options.fault_log is None else str(options.fault_log.absolute())
     faults = faults_plan(options.fault or [], options.fault_seed, fault_log)
     simulation.rate_hz = parse_rate(options.rate, chosen)
@@ -194,7 +199,7 @@ def _run(simulation: Simulation, options: _Options) -> None:
         target = with_endpoints(target, simulation.elements)
         simulation.element_gap = parse_element_gap(options.element_gap, simulation.elements)
         check_telling(simulation.elements_told, target, simulation.elements, simulation.element_gap)
-        check_faults(faults, simulation.elements, target)
+        check_faults(faults, simulation.frames, simulation.elements, target)
         plan = detector_plan(chosen, simulation, target, images)
         if images is not None and not of_images and _differs(images, chosen):
             view.info(_note_on(images, chosen))

@@ -14,7 +14,8 @@ from penstock.model.text import counted
 from penstock.model.units import human_percent
 from penstock.report.campaigns import cell_text
 from penstock.report.metadata import TOO_SHORT
-from penstock.report.pages.campaign_views import SCALES, views_section
+from penstock.report.pages.axes import value_axis
+from penstock.report.pages.campaign_views import views_section
 from penstock.report.pages.page import Banner, Block, Cell, Facts, Lines, Page, Picture, Section, Table
 from penstock.report.pages.parts import checks_block, conditions_block, pattern_block
 from penstock.report.pages.svg import COLOURS, picture
@@ -173,14 +174,14 @@ def _value_row(case: str, name: str, kind: Value, found: _Points, seed: int) -> 
 
 
 def _plot(campaign: Campaign, name: str, cases: dict[str, _Points], kind: Value) -> Picture:
-    scale, unit = SCALES.get(kind.unit, (1.0, kind.unit))
     shown = [case.name for case in campaign.cases if case.name in cases][:_PLOTTED_CASES_MAX]
+    axis = value_axis(kind.unit, [each for case in shown for each in (*cases[case].sound, *cases[case].void)])
     intervals = {case: cases[case].interval(campaign.seed) for case in shown}
     known = {case: found.middle for case, found in intervals.items() if found is not None}
     reported = [f"{case[:60]}: {value_text(middle, kind.unit)}" for case, middle in known.items()]
     medians = "; ".join(reported[:20]) or "no valid run"
     more = f" The first {len(shown)} cases." if len(shown) < len(cases) else ""
-    description = f"Medians of {name}: {medians}. {kind.better.capitalize()} is better.{more}"
+    description = f"Medians of {name}: {medians}. {kind.better.capitalize()} is better.{axis.note}{more}"
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
@@ -190,16 +191,16 @@ def _plot(campaign: Campaign, name: str, cases: dict[str, _Points], kind: Value)
                 (cases[case].void, "void", "x"),
             ):
                 offsets = [place + 0.02 * (n - (len(values) - 1) / 2) for n in range(len(values))]
-                scaled = [value * scale for value in values]
+                scaled = [value * axis.scale for value in values]
                 axes.scatter(scaled, offsets, s=18, marker=marker, color=COLOURS[colour], alpha=0.7, zorder=2)
             interval = intervals[case]
             if interval is not None:
-                low, middle, high = (v * scale for v in (interval.low, interval.middle, interval.high))
+                low, middle, high = (v * axis.scale for v in (interval.low, interval.middle, interval.high))
                 axes.plot([low, high], [place + 0.22] * 2, color=COLOURS["text"], linewidth=2)
                 axes.plot([middle], [place + 0.22], marker="|", markersize=11, color=COLOURS["text"])
         axes.set_yticks(range(len(shown)), [printable(case, 60) for case in shown])
-        axes.set(xlabel=f"{name}, {unit}", ylim=(len(shown) - 0.4, -0.6))
-        axes.set_xlim(left=0)
+        axes.set(xlabel=f"{name}, {axis.unit}", ylim=(len(shown) - 0.4, -0.6))
+        axis.apply(axes, "x")
         axes.annotate(
             "dots: blocks; crosses: invalid; bar: median with its interval",
             (1.0, 1.02),

@@ -17,15 +17,15 @@ from penstock.report.campaigns import (
     parameter_text,
     table_titles,
 )
+from penstock.report.pages.axes import plain_numbers, value_axis
 from penstock.report.pages.page import Block, Cell, Lines, Section, Table
 from penstock.report.pages.svg import COLOURS, picture
 from penstock.report.printable import printable
 
-# What a plot scales its values by, and calls them then.
-SCALES = {"B/s": (1e-6, "MB/s"), "share": (100.0, "%")}
 _CURVES_MAX, _LINES_MAX = 12, 8
 _COLOURS = ("first", "second", "good", "warning", "bad", "text")
 _MARKERS = "osD^vP"
+_OF_BYTES, _MEGABYTE = ("size", "bytes"), 1e6
 _DASHES = (":", "--", "-.", (0, (1, 4)))
 
 
@@ -74,31 +74,47 @@ def _cell(grid: Grid, row: Key, column: Key) -> Cell:
 
 def _plot(grid: Grid) -> Block:
     assert grid.unit is not None
-    scale, unit = SCALES.get(grid.unit, (1.0, grid.unit))
     shown = grid.columns[:_CURVES_MAX]
     more = f" The first {len(shown)} of {len(grid.columns)} curves." if len(shown) < len(grid.columns) else ""
     (row_name,) = grid.row_names
     lines = [line for line in grid.lines if line.unit == grid.unit and line.points][:_LINES_MAX]
     beside = f", and the lines {', '.join(line_title(line) for line in lines)}" if lines else ""
+    axis = value_axis(grid.unit, _plotted(grid, shown, lines))
     description = (
-        f"{grid.value or grid.title} against {row_name}{beside}; the table below has the numbers.{more}"
+        f"{grid.value or grid.title} against {row_name}{beside}; the table below has the numbers."
+        f"{axis.note}{more}"
     )
     places, labels = _places([row for (row,) in grid.rows])
+    row_title = row_name
+    if not labels:
+        is_large_size = row_name.endswith(_OF_BYTES) and max(places, default=0.0) >= _MEGABYTE
+        rows = value_axis("B" if is_large_size else "", places)
+        places, row_title = [place * rows.scale for place in places], f"{row_name}, {rows.unit}".rstrip(", ")
 
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
         for number, column in enumerate(shown):
             cells = [grid.cells.get((row, column)) for row in grid.rows]
-            _curve(axes, number, places, cells, scale, printable(column_title(grid, column), 60))
+            _curve(axes, number, places, cells, axis.scale, printable(column_title(grid, column), 60))
         for number, line in enumerate(lines):
-            _line(axes, number, dict(zip(grid.rows, places, strict=True)), line, scale)
-        axes.set(xlabel=row_name, ylabel=f"{grid.value}, {unit}")
+            _line(axes, number, dict(zip(grid.rows, places, strict=True)), line, axis.scale)
+        axes.set(xlabel=row_title, ylabel=f"{grid.value}, {axis.unit}")
         if labels:
             axes.set_xticks(places, labels)
-        axes.set_ylim(bottom=0)
+        else:
+            plain_numbers(axes, "x")
+        axis.apply(axes, "y")
         axes.legend(loc="best")
 
     return picture(grid.title, description, draw, 3.6)
+
+
+def _plotted(grid: Grid, columns: Sequence[Key], lines: Sequence[Reference]) -> list[float]:
+    """All values that a plot has."""
+    cells = (grid.cells.get((row, column)) for row in grid.rows for column in columns)
+    of_cells = [each for cell in cells if cell is not None for each in (cell.lowest, cell.highest)]
+    of_lines = [value for line in lines for value in line.points.values()]
+    return [each for each in (*of_cells, *of_lines) if each is not None]
 
 
 def _places(rows: Sequence[Parameter | None]) -> tuple[list[float], list[str]]:

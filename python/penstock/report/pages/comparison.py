@@ -7,20 +7,20 @@ from matplotlib.figure import Figure
 from penstock.model.bench.comparisons import (
     Answer,
     Comparison,
-    Difference,
-    Outcome,
     SetFacts,
     ValueComparison,
 )
 from penstock.model.text import counted
 from penstock.model.units import human_percent
 from penstock.report.comparisons import (
-    answer_text,
+    answer_lines,
     change_note,
+    differing_of,
     effect_texts,
     middle_text,
     seen_text,
     set_text,
+    verdict_texts,
 )
 from penstock.report.pages.page import Banner, Block, Cell, Facts, Lines, Page, Picture, Section, State, Table
 from penstock.report.pages.svg import COLOURS, picture
@@ -32,23 +32,27 @@ _ANSWER_STATE: dict[Answer, State] = {
     "cannot tell": "warning",
     "invalid": "void",
 }
-_OUTCOME_STATE: dict[Outcome, State] = {
+_OUTCOME_STATE: dict[str, State] = {
     "better": "good",
     "worse": "bad",
     "same": "good",
     "indistinguishable": "",
+    "too few runs": "warning",
+    "drift": "warning",
 }
-_OUTCOME_COLOUR = {"better": "good", "worse": "bad", "same": "first", "indistinguishable": "warning"}
+_OUTCOME_COLOUR = {"better": "good", "worse": "bad", "same": "first"}
 _PLOTTED_MAX = 60
 
 
 def comparison_page(comparison: Comparison, source: str) -> Page:
-    answer = answer_text(comparison)
+    answer, *summary = answer_lines(comparison)
     threshold = f"changes up to {human_percent(comparison.threshold)} are irrelevant; "
-    blocks: list[Block] = [Lines("Why", comparison.reasons)] if comparison.reasons else []
+    blocks: list[Block] = [Lines("", [f"{each}." for each in summary])] if summary else []
+    blocks += [Lines("Why", comparison.reasons)] if comparison.reasons else []
     blocks.append(Facts({"A": set_text(comparison.base), "B": set_text(comparison.other)}))
     blocks += [Lines("Notes on the comparison", comparison.notes)] if comparison.notes else []
-    values: list[Block] = [_values_table(comparison.values)] if comparison.values else []
+    has_rows = comparison.values or verdict_texts(comparison)
+    values: list[Block] = [_values_table(comparison)] if has_rows else []
     plot = interval_plot(comparison)
     return Page(
         title=f"Is {comparison.other.name} better or worse than {comparison.base.name}?",
@@ -72,13 +76,19 @@ def _banners(comparison: Comparison) -> list[Banner]:
     return [Banner("void", f"No run of {name} is valid: nothing to compare.") for name in empty]
 
 
-def _values_table(values: Sequence[ValueComparison]) -> Table:
+def _values_table(comparison: Comparison) -> Table:
     columns = ["case", "metric", "A", "B", "change of B", "interval", "outcome", "detectable from"]
     reported = (
         "Medians of both sets, each with its interval; the change with the interval that decides the outcome"
     )
-    caption = ". ".join(filter(None, (reported, change_note(values))))
-    return Table(caption, columns, [_value_row(row) for row in values])
+    caption = ". ".join(filter(None, (reported, change_note(comparison.values))))
+    verdicts = [_verdict_row(*texts) for texts in verdict_texts(comparison)]
+    return Table(caption, columns, [*verdicts, *map(_value_row, comparison.values)])
+
+
+def _verdict_row(name: str, base: str, other: str, outcome: str) -> list[Cell]:
+    cells = [Cell(text) for text in ("verdict", name, base, other, "", "")]
+    return [*cells, Cell(outcome, _OUTCOME_STATE.get(outcome, "")), Cell("")]
 
 
 def _value_row(row: ValueComparison) -> list[Cell]:
@@ -89,14 +99,14 @@ def _value_row(row: ValueComparison) -> list[Cell]:
         Cell(row.value),
         *(Cell(text) for text in middles),
         Cell(change, is_narrow=True),
-        Cell(interval or "noise unknown"),
+        Cell(interval or "no interval"),
         Cell(row.outcome, _OUTCOME_STATE[row.outcome], is_narrow=True),
         Cell(seen_text(row), is_narrow=True),
     ]
 
 
 def _differences(comparison: Comparison) -> Block:
-    found: list[Difference] = [*comparison.conditions, *comparison.parameters]
+    found = differing_of(comparison)
     if not found:
         if comparison.base.runs and comparison.other.runs:
             return Lines("", ["All known conditions are the same."])
@@ -148,7 +158,7 @@ def _draw_intervals(figure: Figure, threshold: float, rows: Sequence[ValueCompar
         assert row.low is not None
         assert row.high is not None
         low, middle, high = (100 * (each - 1) for each in (row.low, row.effect, row.high))
-        colour = COLOURS[_OUTCOME_COLOUR[row.outcome]]
+        colour = COLOURS[_OUTCOME_COLOUR.get(row.outcome, "warning")]
         label = None if row.outcome in outcomes else row.outcome
         outcomes.add(row.outcome)
         axes.plot([low, high], [place, place], color=colour, linewidth=2.5, label=label, zorder=2)

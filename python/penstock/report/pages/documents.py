@@ -1,15 +1,16 @@
 """From a document to a page."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 
-from penstock.bench.judge.doubts import BestCase
-from penstock.bench.judge.reasons import STEP_NAMES
-from penstock.bench.judge.verdict import best_case_of, carries_bytes_per_s, is_at_least
+from penstock.bench.judge.evidence import STEP_NAMES
+from penstock.bench.judge.generator_checks import IN_TIME
+from penstock.bench.judge.verdict import carries_bytes_per_s
 from penstock.files.documents import Shown
 from penstock.model.bench.campaigns import Campaign
 from penstock.model.bench.comparisons import Comparison
+from penstock.model.bench.rehearsals import Rehearsal
 from penstock.model.bench.runs import Answer, Run, Step, Verdict
-from penstock.model.units import human_hz, human_number, human_rate, human_seconds
+from penstock.model.units import human_bytes, human_hz, human_number, human_rate, human_seconds
 from penstock.report.pages.campaign import campaign_page
 from penstock.report.pages.comparison import comparison_page
 from penstock.report.pages.page import Banner, Block, Cell, Lines, Page, Section, State, Table, Tile, Tiles
@@ -21,13 +22,36 @@ from penstock.report.pages.parts import (
     pattern_block,
     plots_of,
     run_banners,
-    run_section,
 )
 from penstock.report.pages.plots import search_plot
-from penstock.report.verdicts import bound_text, bracket_line, margin_text, outcome_text, storage_line
+from penstock.report.pages.rehearsal import rehearsal_page
+from penstock.report.verdicts import (
+    bound_text,
+    bracket_line,
+    confidence_text,
+    detectors_line,
+    margin_line,
+    outcome_text,
+    storage_line,
+    sustained_text,
+    uncompressed_lines,
+)
 
-_ANSWER_STATE: dict[Answer, State] = {"yes": "good", "no": "bad", "cannot tell": "warning", "invalid": "void"}
-_OUTCOME_STATE: dict[str, State] = {"held": "good", "not held": "bad", "invalid": "void", "measured": ""}
+_ANSWER_STATE: dict[Answer, State] = {
+    "yes": "good",
+    "likely yes": "good",
+    "cannot tell": "warning",
+    "likely no": "bad",
+    "no": "bad",
+    "invalid": "void",
+}
+_OUTCOME_STATE: dict[str, State] = {
+    "held": "good",
+    "not held": "bad",
+    "disturbed": "warning",
+    "invalid": "void",
+    "measured": "",
+}
 
 
 def page_of(document: Shown, source: str) -> Page:
@@ -41,10 +65,13 @@ def page_of(document: Shown, source: str) -> Page:
             return _run_page(document, source)
         case Comparison():
             return comparison_page(document, source)
+        case Rehearsal():
+            return rehearsal_page(document, source)
 
 
 def _run_page(run: Run, source: str) -> Page:
-    what = "invalid: do not use its metrics" if run.validity == "invalid" else run.validity
+    is_void = run.validity == "invalid"
+    what = "invalid: do not use its metrics" if is_void else run.validity
     return Page(
         title=f"Run of {run.workload} on {run.target}",
         answer="",
@@ -53,7 +80,11 @@ def _run_page(run: Run, source: str) -> Page:
         source=source,
         banners=run_banners(run),
         sections=[
-            Section("Metrics", [figures_block(run), *plots_of(run, run.workload)], run.validity == "invalid"),
+            Section(
+                "Metrics",
+                [figures_block(run, is_void=is_void), *plots_of(run, run.workload, is_void=is_void)],
+                is_void,
+            ),
             Section("Checks", [checks_block(run.checks)]),
             Section("Conditions", [pattern_block(run), conditions_block([run.conditions])]),
         ],
@@ -62,7 +93,7 @@ def _run_page(run: Run, source: str) -> Page:
 
 def _verdict_page(verdict: Verdict, source: str) -> Page:
     runs = [step.run for step in verdict.steps]
-    started = runs[0].document.started if runs else ""
+    started = f"{runs[0].document.started[:16].replace('T', ' ')} UTC" if runs else ""
     storage = storage_line(runs[0].conditions) if runs else "no measurement"
     target = runs[0].target if runs else ""
     beside = f"; with background load {verdict.beside}" if verdict.beside else ""
@@ -78,7 +109,7 @@ def _verdict_page(verdict: Verdict, source: str) -> Page:
         sections.append(Section("Conditions", [pattern_block(runs[0]), conditions]))
     return Page(
         title=f"Does this storage sustain the {verdict.detector}?",
-        answer=verdict.answer[:1].upper() + verdict.answer[1:],
+        answer=verdict.answer[:1].upper() + verdict.answer[1:] + confidence_text(verdict),
         answer_state=_ANSWER_STATE[verdict.answer],
         subtitle=f"{target}: {storage}; {started}{beside}",
         source=source,
@@ -88,7 +119,7 @@ def _verdict_page(verdict: Verdict, source: str) -> Page:
 
 
 def _banners(verdict: Verdict) -> list[Banner]:
-    banners = []
+    banners = [Banner("warning", f"Uncompressed: {text}.") for text in uncompressed_lines(verdict)]
     if verdict.problem is not None:
         banners.append(
             Banner("bad", f"Incomplete: {verdict.problem}. The results cover the time until then.")
@@ -110,47 +141,48 @@ def _tiles(verdict: Verdict) -> Tiles:
     if verdict.measured_bytes_per_s is None or verdict.margin is None:
         tiles.append(_unmeasured_tile(verdict, state))
     else:
-        how = bracket_line(verdict.search, verdict.steps) if verdict.search is not None else "unpaced"
-        more = " or more" if is_at_least(verdict) else ""
-        tiles.append(Tile("measured", f"{human_rate(verdict.measured_bytes_per_s)}{more}", how, state))
-        good: State = "good" if verdict.margin >= 0 else "bad"
-        margin = f"{margin_text(verdict.margin)}{more}"
-        tiles.append(Tile("margin", margin, "measured over needed", state or good))
-        tiles.append(Tile("equivalent detectors", f"{verdict.detectors}{more}", "by bandwidth alone", state))
-    if (best := best_case_of(verdict)) is not None:
-        tiles.append(_best_case_tile(best, state))
+        if verdict.search is None:
+            how = "at maximum rate; no search found what is sustained"
+            tiles.append(Tile("unpaced", human_rate(verdict.measured_bytes_per_s), how, state))
+        else:
+            how = bracket_line(verdict.search, verdict.steps)
+            tiles.append(Tile("sustained", sustained_text(verdict) or "", how, state))
+        good: State = "good" if verdict.margin >= 1 else "bad"
+        tiles.append(Tile("margin", margin_line(verdict), f"{tiles[-1].label} over needed", state or good))
+        tiles.append(Tile("equivalent detectors", detectors_line(verdict), "by bandwidth alone", state))
+    if verdict.at_most_bytes_per_s is not None:
+        bound = f"at most {human_rate(verdict.at_most_bytes_per_s)}"
+        tiles.append(Tile("upper bound", bound, "unpaced, without other programs", state))
+    if verdict.written_bytes:
+        tiles.append(Tile("written", human_bytes(verdict.written_bytes), "in all, by all runs", state))
     lost: State = "good" if verdict.lost == 0 else "bad"
     tiles.append(Tile("frames lost", f"{verdict.lost} of {verdict.due}", bound_text(verdict), state or lost))
     return Tiles(tiles)
 
 
-def _best_case_tile(best: BestCase, state: State) -> Tile:
-    """Returns the most that the storage would have sustained on an idle machine."""
-    if best.bytes_per_s is None:
-        return Tile("best case", "unknown", best.unknown, state or "warning")
-    note = "without other load on this machine"
-    return Tile("best case", f"at most {human_rate(best.bytes_per_s)}", note, state)
-
-
 def _unmeasured_tile(verdict: Verdict, state: State) -> Tile:
-    least = carries_bytes_per_s(verdict)
+    least, found = carries_bytes_per_s(verdict), verdict.unpaced_bytes_per_s
+    unpaced = "" if found is None else f"; unpaced: {human_rate(found)}"
     if least is None:
         why = (
             "no valid run at the detector's rate"
             if verdict.answer == "invalid"
             else "no sustained rate was found"
         )
-        return Tile("measured", "unknown", why, state or "warning")
+        return Tile("sustained", "unknown", why + unpaced, state or "warning")
     why = "the detector's rate was sustained; higher rates were not measured"
-    return Tile("measured", f"{human_rate(least)} or more", why, state or "warning")
+    return Tile("sustained", f"{human_rate(least)} or more", why + unpaced, state or "warning")
 
 
 def _reasons(verdict: Verdict) -> list[Block]:
-    found = [Lines("Why", verdict.reasons)] if verdict.reasons else []
-    return [*found, *([Lines("What to do", verdict.advice)] if verdict.advice else [])]
+    advice = list(verdict.advice)
+    if verdict.next_command:
+        advice.append(f"to make the answer certain, run: {verdict.next_command}")
+    found = {"Why": verdict.reasons, "What to do": advice, "Notes": verdict.notes}
+    return [Lines(title, lines) for title, lines in found.items() if lines]
 
 
-def _steps_table(steps: Iterable[Step]) -> Table:
+def _steps_table(steps: Sequence[Step]) -> Table:
     columns = [
         "step",
         "rate",
@@ -165,7 +197,11 @@ def _steps_table(steps: Iterable[Step]) -> Table:
         "why",
     ]
     rows = [_step_row(number, step) for number, step in enumerate(steps, 1)]
-    return Table("Runs in order, with latencies (p50, p99, max) from the due time of a frame", columns, rows)
+    title = "Runs in order, with latencies (p50, p99, max) from the due time of a frame"
+    limits = {getattr(step.run.document.plan.workload, "late_after_s", 0.0) for step in steps}
+    if len(limits) == 1:
+        title += f"; a frame is late after {human_seconds(limits.pop())}"
+    return Table(title, columns, rows)
 
 
 def _step_row(number: int, step: Step) -> list[Cell]:
@@ -222,16 +258,39 @@ def _telling(verdict: Verdict) -> list[Step]:
 def _step_section(step: Step, late_limit_s: float) -> Section:
     name = STEP_NAMES[step.kind]
     title = f"{name}, {human_hz(step.rate_hz)}: {outcome_text(step.outcome)}"
-    return run_section(step.run, title[:1].upper() + title[1:], late_limit_s)
+    title = title[:1].upper() + title[1:]
+    is_void = step.outcome == "invalid"
+    blocks: list[Block] = [
+        figures_block(step.run, is_void=is_void),
+        *plots_of(step.run, title, late_limit_s, is_void=is_void),
+    ]
+    handicaps = [] if is_void else list(_handicaps(step))
+    return Section(title, [*([Lines("", handicaps)] if handicaps else []), *blocks], is_void)
+
+
+def _handicaps(step: Step) -> Iterator[str]:
+    """Checks that failed and do not make the run void, because they can only have made it worse."""
+    is_no = step.outcome == "not held" and step.alone is not None and step.alone.certain
+    if is_no:
+        why = "which cannot make a no wrong: the storage alone would not have sustained the rate either"
+    elif step.outcome == "held":
+        why = "which cannot make a yes wrong: the rate was sustained in spite of it"
+    else:
+        why = "which can only have made the metrics worse"
+    for check in step.run.checks:
+        if check.outcome == "failed":
+            what = "The generator was late" if check.name == IN_TIME else f'Check "{check.name}" failed'
+            yield f"{what} ({check.actual}), {why}."
 
 
 def _checks_sections(steps: list[Step]) -> list[Section]:
     """All checks of the steps at the detector's rate; of others what was not as it should be."""
     sections = []
-    for step in steps:
+    for number, step in enumerate(steps, 1):
         whole = step.kind in ("rate", "soak")
         checks = [check for check in step.run.checks if whole or check.outcome != "ok"]
         if checks:
             rate = f" at {human_hz(step.rate_hz)}" if step.kind == "search" else ""
-            sections.append(Section(f"Checks: {STEP_NAMES[step.kind]}{rate}", [checks_block(checks)]))
+            title = f"Checks: step {number}, {STEP_NAMES[step.kind]}{rate}"
+            sections.append(Section(title, [checks_block(checks)]))
     return sections

@@ -28,5 +28,5 @@ def _environment() -> Environment:
 
 
 def html_of(pages: Sequence[Page]) -> str:
-    title = pages[0].title if len(pages) == 1 else f"{len(pages)} documents"
-    return _environment().get_template("report.html.j2").render(pages=pages, title=title)
+    """`pages`: the first one names the file."""
+    return _environment().get_template("report.html.j2").render(pages=pages, title=pages[0].title)

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from penstock.report.pages.page import Block, Cell, Facts, Lines, Page, Picture, Section, State, Table, Tiles
 from penstock.report.printable import printable
 
-_MARKS = re.compile(r"([\\`*_\[\]|~]|^[#>+-])")
+# A sign starts a list or a line only if a blank or another one follows: not in -1.21 %.
+_MARKS = re.compile(r"([\\`*_\[\]|~]|^[#>]|^[+-](?=[\s+-]|$))")
 
 
 def markdown_of(pages: Sequence[Page]) -> str:

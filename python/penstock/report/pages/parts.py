@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from penstock.bench.data.content import content_text
+from penstock.lab.clients import text_of_ranks
 from penstock.model.bench.load import FramesWorkload, MetadataWorkload, NullBackend, StreamWorkload
 from penstock.model.bench.runs import (
     Check,
@@ -13,15 +14,17 @@ from penstock.model.bench.runs import (
     StreamFigures,
     Validity,
 )
+from penstock.model.bench.science import ScienceWorkload
 from penstock.model.text import counted
-from penstock.model.units import human_bytes, human_hz, human_number, human_rate, human_seconds, human_size
+from penstock.model.units import human_bytes, human_hz, human_rate, human_seconds, human_size
 from penstock.report.cost import cost_rows, profile_rows
 from penstock.report.metadata import OPERATION_TITLES, TOO_SHORT, tree_rows
 from penstock.report.network import network_rows
 from penstock.report.null import null_text
-from penstock.report.pages.page import Banner, Block, Cell, Facts, Section, State, Table
+from penstock.report.pages.page import Banner, Block, Cell, Facts, State, Table
 from penstock.report.pages.plots import latency_plot, series_plot
-from penstock.report.runs import layout_text, phase_text
+from penstock.report.runs import layout_text, loss_text, phase_text
+from penstock.report.science import science_rows, workload_rows
 
 VALIDITY_STATE: dict[Validity, State] = {"valid": "good", "warned": "warning", "invalid": "bad"}
 _OUTCOME_STATE: dict[str, State] = {"ok": "good", "warning": "warning", "failed": "bad"}
@@ -45,7 +48,7 @@ def checks_block(checks: Iterable[Check]) -> Table:
         for check in checks
     ]
     columns = ["check", "outcome", "expected", "found", "what to do"]
-    return Table("Checks", columns, rows)
+    return Table("What each check expected and found", columns, rows)
 
 
 def conditions_block(conditions: Sequence[Conditions]) -> Facts:
@@ -56,7 +59,19 @@ def conditions_block(conditions: Sequence[Conditions]) -> Facts:
         different = list(dict.fromkeys(each[name] for each in reported))
         more = f" and {len(different) - _DIFFERENT_MAX} more" if len(different) > _DIFFERENT_MAX else ""
         rows[name] = "; ".join(different[:_DIFFERENT_MAX]) + more
+    if rows:
+        rows["versions"] = _versions_text(conditions)
     return Facts({name: value for name, value in rows.items() if value})
+
+
+def _versions_text(conditions: Sequence[Conditions]) -> str:
+    """Returns "penstock 0.1.0, commit 1a2b / 3c4d": each program once, with all its versions."""
+    names = dict.fromkeys(name for each in conditions for name in each.versions)
+    found = {
+        name: dict.fromkeys(each.versions[name] for each in conditions if name in each.versions)
+        for name in names
+    }
+    return ", ".join(f"{name} {' / '.join(versions)}" for name, versions in found.items())
 
 
 def _conditions_rows(conditions: Conditions) -> dict[str, str]:
@@ -71,23 +86,22 @@ def _conditions_rows(conditions: Conditions) -> dict[str, str]:
         "file system": f"{conditions.file_system}, {layout}",
         "mounted": f"{conditions.mount_source} on {conditions.mount}",
         "mount options": conditions.mount_options,
-        "versions": ", ".join(f"{name} {version}" for name, version in conditions.versions.items()),
+        "versions": "",
         "command": conditions.command,
     }
 
 
 def pattern_block(run: Run) -> Facts:
-    """What was written, and how."""
+    """What was done, and how."""
     plan = run.document.plan
     rows = {"target": run.target, "started": run.document.started}
-    if isinstance(plan.backend, NullBackend):
-        rows["access"] = null_text(plan.backend)
-    else:
-        cache = "with direct I/O" if run.document.storage.direct else "through the page cache"
-        through = {"posix": cache} | _THROUGH
-        rows["access"] = f"{through[plan.backend.kind]}, sync: {plan.backend.sync}"
+    if isinstance(plan.workload, ScienceWorkload):  # its checks say how it reads
+        return Facts(rows | workload_rows(plan.workload))
+    rows["access"] = _access_text(run)
     if run.document.job is not None:
         rows["ranks"] = f"{run.document.job.ranks}, {run.document.job.library}"
+        if folders := run.document.job.folders:
+            rows["clients"] = text_of_ranks(folders)
     rows["content"] = f"{content_text(plan)}, seed {plan.seed}"
     if isinstance(plan.workload, FramesWorkload):
         load = plan.workload
@@ -104,6 +118,15 @@ def pattern_block(run: Run) -> Facts:
     return Facts(rows)
 
 
+def _access_text(run: Run) -> str:
+    backend = run.document.plan.backend
+    if isinstance(backend, NullBackend):
+        return null_text(backend)
+    cache = "with direct I/O" if run.document.storage.direct else "through the page cache"
+    through = {"posix": cache, "remote": f"by {run.document.storage.client}"} | _THROUGH
+    return f"{through[backend.kind]}, sync: {backend.sync}"
+
+
 def run_banners(run: Run, what: str = "This run") -> list[Banner]:
     banners = []
     if run.document.interrupted or run.document.problem is not None:
@@ -116,7 +139,7 @@ def run_banners(run: Run, what: str = "This run") -> list[Banner]:
     return banners
 
 
-def figures_block(run: Run) -> Facts:
+def figures_block(run: Run, *, is_void: bool) -> Facts:
     rows = _frame_rows(run.frames) if run.frames is not None else {}
     for phase in run.streams:
         rows |= _stream_rows(phase)
@@ -124,11 +147,13 @@ def figures_block(run: Run) -> Facts:
         rows |= _operation_row(operation)
     if run.network is not None:
         rows |= network_rows(run.network)
+    if run.science is not None:
+        rows |= science_rows(run.science)
     if run.cost is not None:
         rows |= cost_rows(run.cost)
     if run.profile is not None:
         rows |= profile_rows(run.profile, run.cost)
-    return Facts(rows, "void" if run.validity == "invalid" else "")
+    return Facts(rows, "void" if is_void else "")
 
 
 def _frame_rows(figures: FrameFigures) -> dict[str, str]:
@@ -136,11 +161,9 @@ def _frame_rows(figures: FrameFigures) -> dict[str, str]:
     rows = {"throughput": human_rate(figures.carried_bytes_per_s)}
     if figures.needed_hz:
         rows["needed"] = f"{human_rate(figures.needed_bytes_per_s)} ({human_hz(figures.needed_hz, 6)})"
-        rows["lost"] = (
-            f"{figures.due - figures.written} of {figures.due}; loss rate below"
-            f" {human_number(figures.lost_share_bound_95, 2)} with 95 % confidence, if frames are lost"
-            " independently"
-        )
+        lost = figures.due - figures.written
+        bound = loss_text(lost, figures.due, figures.lost_share_bound_95)
+        rows["lost"] = f"{lost} of {figures.due}; {bound}"
     rows["dropped, failed, unfinished"] = f"{figures.dropped}, {figures.failed}, {figures.unfinished}"
     rows["late"] = f"{figures.late} of {figures.due}"
     for name, values in (
@@ -180,11 +203,9 @@ def _operation_row(figures: OperationFigures) -> dict[str, str]:
     return {title: f"{rates}; slowest {milliseconds(figures.latency_ms.max)}"}
 
 
-def plots_of(run: Run, name: str, late_limit_s: float | None = None) -> list[Block]:
-    found = (latency_plot(run, name, late_limit_s), series_plot(run, name, late_limit_s))
+def plots_of(run: Run, name: str, late_limit_s: float | None = None, *, is_void: bool) -> list[Block]:
+    found = (
+        latency_plot(run, name, late_limit_s, is_void=is_void),
+        series_plot(run, name, late_limit_s, is_void=is_void),
+    )
     return [plot for plot in found if plot is not None]
-
-
-def run_section(run: Run, title: str, late_limit_s: float | None = None) -> Section:
-    blocks = [figures_block(run), *plots_of(run, title, late_limit_s)]
-    return Section(title, blocks, run.validity == "invalid")

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from penstock.files.timing import RatePoint
+from penstock.files.view.picture import shrink
 
 matplotlib.use("Agg")
 
@@ -35,26 +36,10 @@ def mask_of(frame: _Array) -> numpy.typing.NDArray[numpy.bool_]:
     return numpy.asarray(~(frame >= 0))
 
 
-def shrink(
-    frame: numpy.typing.NDArray[numpy.float64], pixels_max: int
-) -> numpy.typing.NDArray[numpy.float64]:
-    """The highest value of each block of pixels, so that small spots survive; NaN only where all are."""
-    step = -(-max(frame.shape) // pixels_max)
-    if step <= 1:
-        return frame
-    rows, columns = (-(-side // step) * step for side in frame.shape)
-    padded = numpy.full((rows, columns), numpy.nan)
-    padded[: frame.shape[0], : frame.shape[1]] = frame
-    blocks = numpy.where(numpy.isnan(padded), -numpy.inf, padded).reshape(
-        rows // step, step, columns // step, step
-    )
-    highest = blocks.max(axis=(1, 3))
-    return numpy.where(numpy.isneginf(highest), numpy.nan, highest)
-
-
 def draw_frame(frame: _Array, title: str, path: Path) -> None:
     """Logarithmic contrast between the 1st and the 99.9th percentile; pixels without a value are grey."""
-    values = shrink(numpy.where(mask_of(frame), numpy.nan, frame.astype(numpy.float64)), _PICTURE_PIXELS_MAX)
+    known_values = numpy.where(mask_of(frame), numpy.nan, frame.astype(numpy.float64))
+    values = shrink(known_values, -(-max(frame.shape) // _PICTURE_PIXELS_MAX))
     known = values[numpy.isfinite(values)]
     low, high = (1.0, 2.0) if known.size == 0 else (float(v) for v in numpy.percentile(known, (1, 99.9)))
     low = max(low, 0.5)

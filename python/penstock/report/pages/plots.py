@@ -86,7 +86,7 @@ def _draw_search(figure: Figure, verdict: Verdict, steps: Mapping[int, Step]) ->
     figure.legend(loc="outside upper right", ncols=6)
 
 
-def latency_plot(run: Run, name: str, late_limit_s: float | None = None) -> Picture | None:
+def latency_plot(run: Run, name: str, late_limit_s: float | None, *, is_void: bool) -> Picture | None:
     """Which share of frames took longer; None where no frame was done."""
     times, workload = run.document.times, run.document.plan.workload
     if times is None or not times.latency.buckets or not isinstance(workload, FramesWorkload):
@@ -130,7 +130,7 @@ def latency_plot(run: Run, name: str, late_limit_s: float | None = None) -> Pict
         axes.set(xlabel="ms", ylabel="fraction of frames that took longer")
         figure.legend(loc="outside upper right", ncols=2)
 
-    return picture(f"Latency of frames: {name}", description, draw, 3.0, run.validity == "invalid")
+    return picture(f"Latency of frames: {name}", description, draw, 3.0, is_void)
 
 
 def _share_above(histogram: Histogram) -> tuple[_Values, _Values]:
@@ -147,7 +147,7 @@ def _share_above(histogram: Histogram) -> tuple[_Values, _Values]:
     return ends[keep], share[keep]
 
 
-def series_plot(run: Run, name: str, late_limit_s: float | None = None) -> Picture | None:
+def series_plot(run: Run, name: str, late_limit_s: float | None, *, is_void: bool) -> Picture | None:
     """Bandwidth, backlog and slowest frame over time; None without a time series that fits together."""
     document, figures = run.document, run.frames
     series, workload = document.series, document.plan.workload
@@ -170,7 +170,7 @@ def series_plot(run: Run, name: str, late_limit_s: float | None = None) -> Pictu
         description,
         lambda figure: _draw_series(figure, document, workload, late_limit_s),
         5.2,
-        run.validity == "invalid",
+        is_void,
     )
 
 

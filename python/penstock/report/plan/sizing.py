@@ -3,24 +3,55 @@
 import math
 from collections.abc import Iterator
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
+from rich.text import Text
 
+from penstock.model.plan.ages import human_age
 from penstock.model.plan.blocks import BlockFigures, MeasuredBandwidth
 from penstock.model.plan.sizing import Compression, DetectorNeed, Sizing
 from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_hz, human_number, human_percent, human_rate
+from penstock.report.plan.outlook import media_text, outlook_sections, volume_section
 from penstock.report.sections import Section, sections_markdown, sections_view
 
 
 def sizing_view(sizing: Sizing) -> RenderableType:
-    return sections_view(_sections(sizing))
+    title = [Text(title_text(sizing))] if sizing.facility else []
+    answer = Text(answer_text(sizing), style="bold")
+    return Group(*title, answer, Text(), sections_view(sizing_sections(sizing)))
 
 
 def sizing_markdown(sizing: Sizing) -> str:
-    return sections_markdown("Capacity plan", _sections(sizing))
+    return sections_markdown(title_text(sizing), sizing_sections(sizing), answer_text(sizing))
 
 
-def _sections(sizing: Sizing) -> Iterator[Section]:
+def title_text(sizing: Sizing) -> str:
+    return f"Capacity plan: {sizing.facility}" if sizing.facility else "Capacity plan"
+
+
+def answer_text(sizing: Sizing) -> str:
+    """Returns "Needs 1.24 GB/s write, 2.98 PB, 1 recorder server (30 days at 100 % duty)"."""
+    need = sizing.need
+    parts = [f"{human_rate(need.write_bytes_per_s)} write", human_bytes(need.capacity_bytes)]
+    if sizing.detectors:
+        least = "at least " if sizing.servers.for_cores is None else ""
+        parts.append(f"{least}{counted(sizing.servers.servers, 'recorder server')}")
+    parts += [f"{each.blocks} x {each.name}{media_text(each, each.media)}" for each in sizing.blocks]
+    return f"Needs {', '.join(parts)}{_schedule_text(sizing)}"
+
+
+def _schedule_text(sizing: Sizing) -> str:
+    """Returns " (30 days at 100 % duty)", without what differs between detectors."""
+    assumed = sizing.assumptions
+    ages = {human_age(each.retention_days) for each in sizing.detectors} or {
+        human_age(assumed.retention_days)
+    }
+    duties = {human_percent(each.duty) for each in sizing.detectors} or {human_percent(assumed.duty)}
+    parts = [*(ages if len(ages) == 1 else []), *(f"at {duty} duty" for duty in duties if len(duties) == 1)]
+    return f" ({' '.join(parts)})" if parts else ""
+
+
+def sizing_sections(sizing: Sizing) -> Iterator[Section]:
     if sizing.notes:
         yield Section("Warnings", ("",), lines=sizing.notes)
     if sizing.detectors:
@@ -29,6 +60,7 @@ def _sections(sizing: Sizing) -> Iterator[Section]:
         lines = dict.fromkeys(line for each in sizing.detectors for line in _codec_lines(each))
         yield Section("Detectors at peak rate", header, rows, list(lines))
     yield Section("Needed", ("", "peak", "average"), _need_rows(sizing))
+    yield volume_section(sizing)
     yield Section(
         "Links, with headroom",
         ("port", "from the detectors", "to the storage"),
@@ -37,8 +69,12 @@ def _sections(sizing: Sizing) -> Iterator[Section]:
             for link in sizing.links
         ],
     )
+    yield from outlook_sections(sizing)
     for block in sizing.blocks:
         yield from _block_sections(block)
+    for tier in sizing.tiers:
+        if tier.block is not None:
+            yield from _block_sections(tier.block, f"Tier {tier.name}: ")
     yield Section("Assumptions", ("", ""), list(_assumption_rows(sizing)))
 
 
@@ -46,7 +82,7 @@ def _detector_row(need: DetectorNeed) -> tuple[str, ...]:
     compression = need.compression
     cores = "unknown" if need.cores is None else human_number(need.cores)
     return (
-        need.detector,
+        f"{need.beamline}: {need.detector}" if need.beamline else need.detector,
         f"x {need.count}",
         human_hz(need.rate_hz, 6),
         human_bytes(need.frame_bytes),
@@ -68,9 +104,13 @@ def _codec_lines(need: DetectorNeed) -> Iterator[str]:
 
 def _need_rows(sizing: Sizing) -> list[tuple[str, str, str]]:
     need, servers = sizing.need, sizing.servers
-    cores = "unknown" if sizing.cores is None else str(sizing.cores)
+    cores = cores_text(sizing)
     rows = [
-        ("detectors deliver", human_rate(sizing.raw_bytes_per_s), human_rate(sizing.average_raw_bytes_per_s)),
+        (
+            "detectors deliver, uncompressed",
+            human_rate(sizing.raw_bytes_per_s),
+            human_rate(sizing.average_raw_bytes_per_s),
+        ),
         ("stored", human_rate(sizing.stored_bytes_per_s), human_rate(sizing.average_stored_bytes_per_s)),
         ("storage writes, with headroom", human_rate(need.write_bytes_per_s), ""),
         ("storage reads, with headroom", human_rate(need.read_bytes_per_s), ""),
@@ -92,8 +132,16 @@ def _need_rows(sizing: Sizing) -> list[tuple[str, str, str]]:
     return [row for row in rows if not row[1].startswith("0 B")]
 
 
-def _block_sections(block: BlockFigures) -> Iterator[Section]:
-    header = ("stage", "", "writes", "reads", "blocks needed")
+def cores_text(sizing: Sizing) -> str:
+    """Returns the number of cores that compress, "unknown", or who compresses instead."""
+    if sizing.cores is None:
+        return "unknown"
+    by_detectors = any(each.compresses == "detector" for each in sizing.detectors)
+    return "none: the detectors compress" if by_detectors and not sizing.cores else str(sizing.cores)
+
+
+def _block_sections(block: BlockFigures, before: str = "") -> Iterator[Section]:
+    header = ("stage", "", "writes", "reads", "blocks needed", "numbers are")
     rows = [
         (
             stage.name,
@@ -101,6 +149,7 @@ def _block_sections(block: BlockFigures) -> Iterator[Section]:
             human_rate(stage.write_bytes_per_s),
             human_rate(stage.read_bytes_per_s),
             _fraction(stage.blocks),
+            stage.basis or "not stated",
         )
         for stage in block.stages
     ]
@@ -115,17 +164,25 @@ def _block_sections(block: BlockFigures) -> Iterator[Section]:
     lines = [
         f"a block writes {least}{human_rate(block.write_bytes_per_s)} ({share}){bottleneck}",
         f"it reads {least}{human_rate(block.read_bytes_per_s)}{_read_doubt(block)}",
-        f"it holds {human_bytes(block.capacity_bytes)} for data"
-        f" ({_drives(block)}, redundancy {block.redundancy})",
+        _holds_text(block),
         f"for the throughput {most}{_fraction(block.for_throughput)} blocks,"
-        f" for the capacity {_fraction(block.for_capacity)}",
-        f"{most if block.decides == 'throughput' else ''}{blocks}: {_decision(block)}",
+        f" for the capacity {_fraction(block.for_capacity)}{f' {block.medium}s' if block.medium else ''}",
+        f"{most if block.decides == 'throughput' else ''}{blocks}{media_text(block, block.media)}:"
+        f" {_decision(block)}",
     ]
     if block.price is not None:
         lines.append(f"price of the blocks: {block.price:,.0f} {block.currency}".rstrip())
+    lines += [f"{stage.name}: {stage.meaning}" for stage in block.stages if stage.meaning]
     if block.source:
-        lines.append(f"source: {block.source}")
-    yield Section(f"Block: {block.name}", header, rows, lines)
+        lines.append(f"source: {block.source}{f', {block.url}' if block.url else ''}")
+    yield Section(f"{before or 'Block: '}{block.name}", header, rows, lines)
+
+
+def _holds_text(block: BlockFigures) -> str:
+    holds = f"{human_bytes(block.capacity_bytes)} for data"
+    if block.medium:
+        return f"a {block.medium} holds {holds} (redundancy {block.redundancy})"
+    return f"it holds {holds} ({_drives(block)}, redundancy {block.redundancy})"
 
 
 def _outcome(measured: MeasuredBandwidth) -> str:
@@ -157,6 +214,7 @@ def _decision(block: BlockFigures) -> str:
     return {
         "throughput": f"the throughput decides, through {block.throughput_bottleneck}",
         "capacity": "the capacity decides",
+        "redundancy": f"redundancy {block.redundancy} requires that many",
         "both": "throughput and capacity require the same number",
         "nothing": "no requirements",
     }[block.decides]
@@ -173,7 +231,8 @@ def _assumption_rows(sizing: Sizing) -> Iterator[tuple[str, str]]:
         for each in sizing.detectors:
             yield f"duty cycle, {each.detector}", f"{human_percent(each.duty)} of the time"
     yield "headroom", f"{human_percent(assumed.headroom)} beyond the peak (--headroom)"
-    yield "retention", f"{assumed.retention_days:g} days (--retention)"
+    yield from _once_or_each("retention", _retentions(sizing))
+    yield "growth", f"{human_percent(assumed.growth)} per year (--growth)"
     yield "maximum fill level", f"{human_percent(assumed.fill)} (--fill)"
     if assumed.write_bytes_per_s:
         yield "additional writing", f"{human_rate(assumed.write_bytes_per_s)} (--write)"
@@ -182,25 +241,40 @@ def _assumption_rows(sizing: Sizing) -> Iterator[tuple[str, str]]:
     reading = f"{assumed.read_factor:g} times the write bandwidth" if assumed.read_factor else "none"
     yield "concurrent reading", f"{reading} (--read-factor)"
     yield from _compression_rows(sizing)
-    if sizing.detectors:
-        yield "compresses", f"the {assumed.compresses} (--compressed-by)"
+    yield from _once_or_each("compresses", [(each.detector, _place_text(each)) for each in sizing.detectors])
     yield "links achieve", f"{human_percent(assumed.link_efficiency)} of their speed (--link-efficiency)"
     if sizing.detectors:
         server = f"{assumed.server_cores} cores, {human_rate(assumed.server_bandwidth)} of network"
         yield "recorder server", f"{server} (--server-cores, --server-bandwidth)"
     if assumed.redundancy is not None:
         yield "redundancy", f"{assumed.redundancy} (--redundancy)"
+    if sizing.made:
+        yield "made", f"{sizing.made[:16].replace('T', ' ')} UTC with Penstock {sizing.version}"
+        yield "command", sizing.command
+
+
+def _retentions(sizing: Sizing) -> list[tuple[str, str]]:
+    """Returns the retention of each detector; that of the plan if there is none."""
+    option = "(--retention)"
+    own = [
+        (f"{each.beamline} {each.detector}".strip(), f"{human_age(each.retention_days)} {option}")
+        for each in sizing.detectors
+    ]
+    return list(dict(own).items()) or [("", f"{human_age(sizing.assumptions.retention_days)} {option}")]
 
 
 def _compression_rows(sizing: Sizing) -> Iterator[tuple[str, str]]:
     """Yields ratio and codec speed once if they are the same for all detectors."""
     ratios = [(each.detector, _ratio_text(each.compression)) for each in sizing.detectors]
     yield from _once_or_each("compression ratio", ratios)
-    if sizing.assumptions.compresses == "recorder":
-        compressed = [each for each in sizing.detectors if each.compression.encoding != "none"]
-        yield from _once_or_each(
-            "codec speed", [(each.detector, _speed_text(each.compression)) for each in compressed]
-        )
+    compressed = [
+        each
+        for each in sizing.detectors
+        if each.compression.encoding != "none" and each.compresses == "recorder"
+    ]
+    yield from _once_or_each(
+        "codec speed", [(each.detector, _speed_text(each.compression)) for each in compressed]
+    )
 
 
 def _once_or_each(name: str, texts: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -212,7 +286,13 @@ def _once_or_each(name: str, texts: list[tuple[str, str]]) -> Iterator[tuple[str
 
 
 def _ratio_text(compression: Compression) -> str:
-    return f"{compression.ratio:.4g}, {compression.ratio_from} (--ratio, --measure, --images)"
+    options = "--ratio, --compression, --measure, --images"
+    return f"{compression.ratio:.4g}, {compression.ratio_from} ({options})"
+
+
+def _place_text(need: DetectorNeed) -> str:
+    sent = f", which sends {need.compression.encoding}" if need.compresses == "detector" else ""
+    return f"the {need.compresses}{sent} (--compressed-by)"
 
 
 def _speed_text(compression: Compression) -> str:

@@ -1,0 +1,1 @@
+"""Detectors and capacity plans, as tables."""

@@ -1,0 +1,1 @@
+"""Reports of more than one rehearsal."""
