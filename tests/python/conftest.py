@@ -2,9 +2,11 @@
 
 import contextlib
 import gc
+import os
 import signal
 import socket
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,10 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest
     monkeypatch.setenv("TERM", "dumb")
 
 
+os.environ["COLUMNS"] = "160"  # the width of helps is decided when commands are loaded
+EVENT_S = 150  # that no event of a test takes, on a busy machine either
+
+
 class RecordCommand:
     """`penstock record --json` as a process; events are read as they come."""
 
@@ -48,15 +54,24 @@ class RecordCommand:
         self.address = ""
 
     def until(self, kind: type[Event]) -> Event:
-        """The next event of a kind; an AssertionError with the log when the command ends before."""
+        """The next event of a kind; an AssertionError with the log when the command ends before, or when
+        none comes in time: the command is killed then."""
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            event = parse_event("penstock-recorder", line)
-            self.events.append(event)
-            if isinstance(event, kind):
-                return event
+        deadline = threading.Timer(EVENT_S, end_with_family, (self.process,))
+        deadline.start()
+        try:
+            for line in self.process.stdout:
+                event = parse_event("penstock-recorder", line)
+                self.events.append(event)
+                if isinstance(event, kind):
+                    return event
+        finally:
+            deadline.cancel()
         assert self.process.stderr is not None
-        raise AssertionError(f"the recorder exited before {kind.__name__}: {self.process.stderr.read()}")
+        came = [type(event).__name__ for event in self.events]
+        raise AssertionError(
+            f"the recorder exited before {kind.__name__} after {came}: {self.process.stderr.read()}"
+        )
 
     def listening(self) -> str:
         event = self.until(Listening)
@@ -72,7 +87,8 @@ class RecordCommand:
     def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Sends a signal; the exit code and what was logged."""
         self.process.send_signal(number)
-        _, log = self.process.communicate(timeout=60)
+        told, log = self.process.communicate(timeout=60)
+        self.events += [parse_event("penstock-recorder", line) for line in told.splitlines()]
         return self.process.returncode, log
 
 

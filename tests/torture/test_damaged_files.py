@@ -43,8 +43,9 @@ def _torture(folder: Path, files: int, layouts: tuple[str, ...]) -> None:
         say(f"{count:6} {end}")
 
 
+@pytest.mark.slow
 def test_damaged_files_of_two_layouts(tmp_path: Path) -> None:
-    _torture(tmp_path, 40, ("plain", "split"))
+    _torture(tmp_path, 20, ("plain", "split"))
 
 
 @long_run

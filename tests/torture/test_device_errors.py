@@ -11,7 +11,7 @@ import pytest
 from collector import Collector, batches_of
 from places import MIB, failing_device
 from plain_client import RESUME
-from rounds import Recorder, Setup, is_long, judge, recording, say
+from rounds import Recorder, Setup, Verdict, is_long, judge, recording, say
 from sender import Frames, Sender, sending
 
 from penstock.client import Values
@@ -84,8 +84,20 @@ def test_the_series_goes_on_once_the_device_does(direct: bool, tmp_path: Path) -
     say(f"eio device, direct {direct}: {before} acknowledged, {lost} lost and sent again, {verdict}")
 
 
+_ATTEMPTS = 4
+
+
 def test_what_was_acknowledged_before_the_device_failed_is_there(tmp_path: Path) -> None:
-    at = tmp_path / "at"
+    for attempt in range(_ATTEMPTS):
+        acknowledged, verdict = killed_on_a_failing_device(tmp_path / str(attempt))
+        if acknowledged:
+            break
+    assert acknowledged, "on a busy machine the device may fail before anything is acknowledged, not always"
+    say(f"eio device, killed: {len(acknowledged)} acknowledged, {verdict}")
+
+
+def killed_on_a_failing_device(at: Path) -> tuple[set[int], Verdict]:
+    """The frames that were acknowledged, and what is there of them."""
     at.mkdir()
     frames = Frames(6, SHAPE)
     with failing_device(at) as place:
@@ -97,9 +109,7 @@ def test_what_was_acknowledged_before_the_device_failed_is_there(tmp_path: Path)
             recorder.wait()
         place.space()
         place.mount_again()
-        verdict = judge(at / "eio.h5", frames, acknowledged)
-    assert acknowledged
-    say(f"eio device, killed: {len(acknowledged)} acknowledged, {verdict}")
+        return acknowledged, judge(at / "eio.h5", frames, acknowledged)
 
 
 PARTS = 48  # of half a MiB each, of values that do not compress: half of them are too much for the device

@@ -17,6 +17,7 @@ from penstock.model.bench.runs import Run
 FIFREEZE, FITHAW = 0xC0045877, 0xC0045878  # linux/fs.h
 RATE_HZ, FRAMES, HELD_MAX = 20, 200, 20
 FREEZE_S, LATE_AFTER_S = 2.0, 0.5
+CATCH_UP_S = 0.5
 SEEN = 60  # frames, and the freeze begins in the middle between two of the next ones
 # How well the test itself knows when frames were due: what a write takes, and the kernel's coarse clock.
 KNOWN_TO_S = 0.015
@@ -70,6 +71,7 @@ def freeze(at: Path, seconds: float) -> Frozen:
     return Frozen(asked, begun, ended, time.time())
 
 
+@pytest.mark.slow
 def test_lost_and_late_frames_are_those_of_the_freeze(tmp_path: Path) -> None:
     at = tmp_path / "at"
     at.mkdir()
@@ -123,7 +125,8 @@ def test_lost_and_late_frames_are_those_of_the_freeze(tmp_path: Path) -> None:
     assert figures.held_max == HELD_MAX
     assert at_least - HELD_MAX <= figures.dropped <= at_most + 1 - HELD_MAX
     assert figures.written == FRAMES - figures.dropped
-    assert figures.late == HELD_MAX
+    # Those that were held, and what is due until the writers have caught up, which a busy machine delays.
+    assert HELD_MAX <= figures.late <= HELD_MAX + RATE_HZ * CATCH_UP_S
     # The first one waited for the whole time, and each after it a period less. The second is the p99.
     assert figures.latency_ms.p99 >= (lasted_s - 2 / RATE_HZ) * 1e3
     assert figures.stall_s >= lasted_s - 1 / RATE_HZ

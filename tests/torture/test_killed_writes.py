@@ -159,6 +159,7 @@ def go_on(folder: Path, setup: Setup, frames: Frames, change: int) -> str:
     return "went on after another kill"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(rounds(len(KINDS))))
 def test_killed_at_a_write(number: int, tmp_path: Path) -> None:
     started = time.monotonic()

@@ -226,6 +226,7 @@ def test_what_was_lost_is_in_the_ledger(kind: str, tmp_path: Path, monkeypatch: 
     say(f"full {kind}: {end.lost} of {FRAMES} frames are lost, and in the ledger")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mib", "encoding"), [(50, "bslz4"), (24, "none")])
 def test_a_client_waits_until_room_is_made(mib: int, encoding: str, tmp_path: Path) -> None:
     """The index finds no room either while frames are sent again and again; it goes on with them."""

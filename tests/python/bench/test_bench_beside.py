@@ -1,6 +1,7 @@
 """A workload alone and beside another one: what is compared, and that the other one was there."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,6 +29,7 @@ def campaign_of(text: str) -> Campaign:
     return Campaign.model_validate_json(text)
 
 
+@pytest.mark.slow
 def test_blocks_have_both_cases_and_the_other_load_was_there(run: RunCommand, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
@@ -35,6 +37,8 @@ def test_blocks_have_both_cases_and_the_other_load_was_there(run: RunCommand, tm
     finished = run("bench", "frames", str(tmp_path), *FRAMES, *options)
     campaign = campaign_of(finished.stdout)
     assert campaign.complete, finished.stderr
+    lines = [line for line in finished.stderr.splitlines() if line.startswith("block ")]
+    assert [bool(re.search(r"; about [0-9.]+ s left$", line)) for line in lines] == [True, True, True, False]
     assert [case.name for case in campaign.cases] == ["alone", "background"]
     assert campaign.cases[1].parameters == {"beside": STREAM, "beside_target": str(other)}
     assert [each.block for each in campaign.runs] == [0, 0, 1, 1]
@@ -119,7 +123,7 @@ def test_a_dry_run_shows_both(run: RunCommand, tmp_path: Path) -> None:
     )
     assert finished.returncode == 0
     for words in (STREAM, "8 MiB", "4, each alone and with background load"):
-        assert words in finished.stderr
+        assert words in finished.stdout
     assert list(tmp_path.iterdir()) == []
 
 

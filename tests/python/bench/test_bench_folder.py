@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,41 @@ def test_leaves_nothing_behind(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
+def test_the_space_of_a_large_file_is_free_though_it_is_open_elsewhere(tmp_path: Path) -> None:
+    with BenchFolder.make(tmp_path) as folder:
+        (path,) = make_files(folder, 1)
+        os.truncate(path, 1 << 20)
+        kept_open = path.open("rb")
+    with kept_open:
+        assert os.fstat(kept_open.fileno()).st_size == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+def test_a_users_file_that_is_mounted_on_a_large_one_keeps_its_bytes(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.write_bytes(bytes(1 << 20))
+    with BenchFolder.make(tmp_path) as folder:
+        (path,) = make_files(folder, 1)
+        subprocess.run(["mount", "--bind", str(mine), str(path)], check=True)
+        try:
+            with pytest.raises(PenstockError, match="cannot be removed"):
+                folder.clear()
+        finally:
+            subprocess.run(["umount", str(path)], check=True)
+    assert mine.stat().st_size == 1 << 20
+
+
+def test_many_files_are_removed_and_those_of_others_stay(tmp_path: Path) -> None:
+    with BenchFolder.make(tmp_path) as folder:
+        paths = make_files(folder, 3000)
+        paths[2500].unlink()
+        paths[2500].symlink_to(tmp_path / "mine")
+        folder.clear()
+        assert {path.name for path in folder.path.iterdir()} == {MANIFEST, paths[2500].name}
+        paths[2500].unlink()
+
+
 def test_files_of_a_finished_step_make_room_for_the_next(tmp_path: Path) -> None:
     with BenchFolder.make(tmp_path) as folder:
         paths = make_files(folder, 5)
@@ -82,7 +118,17 @@ def test_files_are_listed_before_they_are_made(tmp_path: Path) -> None:
     folder = BenchFolder.make(tmp_path)
     folder.announce(FileSet(prefix="a-", count=3))
     listed = json.loads((folder.path / MANIFEST).read_text())
-    assert listed["sets"] == [{"prefix": "a-", "count": 3, "suffix": "bin"}]
+    assert listed["sets"] == [{"prefix": "a-", "count": 3, "suffix": "bin", "parts": False}]
+
+
+def test_source_files_of_a_series_belong_to_it() -> None:
+    series = FileSet(prefix="rehearsal-", count=10, suffix="h5", parts=True)
+    for name in ("rehearsal-000000001.h5", "rehearsal-000000001_member_0.h5"):
+        assert series.has(name)
+        assert not series.model_copy(update={"suffix": "bin"}).has(name)
+    assert not series.has("rehearsal-000000010.h5")
+    assert not series.has("rehearsal-000000001_mine.h5")
+    assert not series.model_copy(update={"parts": False}).has("rehearsal-000000001_member_0.h5")
 
 
 # Names around those of the set, and anything else that a file system takes.
@@ -265,9 +311,14 @@ def test_nothing_is_removed_beside_what_was_in_the_way(said: str, name: str, tmp
     (left,), _ = find_removable(target, kept=False)
     with pytest.raises(PenstockError, match=f"{name}.*existed before the run"):
         left.remove()
-    (folder.path / name).rename(tmp_path / "mine")
-    left.remove()
-    assert list(target.iterdir()) == []
+    second = left.path / f"{PREFIX}000000002.bin"
+    second.write_text("somebody's, and the run never came to it")
+    (left.path / name).rename(tmp_path / "mine")
+    for remove in (left.clear, left.remove):
+        with pytest.raises(PenstockError, match="further files in it may be yours"):
+            remove()
+    assert second.read_text().startswith("somebody's")
+    left.close()
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
@@ -452,8 +503,10 @@ def test_room_is_asked_for_before_anything_is_written(
     require_room(tmp_path, 0, 1000)
     with pytest.raises(PenstockError, match=r"1001 files.*inodes for.* 2000"):
         require_room(tmp_path, 0, 1001)
-    Few.f_files = Few.f_favail = 0  # a file system that makes them as it needs them
-    require_room(tmp_path, 0, 10**9)
+    for there, free_files in ((0, 0), (1, -1)):  # file systems that make them as they need them; CephFS
+        Few.f_files, Few.f_favail = there, free_files
+        require_room(tmp_path, 0, 10**9)
+        assert room_for_frames(tmp_path, 1, file_a_frame=True) == real.f_bavail * real.f_frsize
 
 
 @given(

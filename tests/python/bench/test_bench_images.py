@@ -152,10 +152,11 @@ def test_a_shape_gives_the_size_of_plain_frames(run: RunCommand, tmp_path: Path)
     assert result.document.frames.bytes == 3 * 40_000
 
 
+@pytest.mark.slow
 def test_a_verdict_of_a_detector_whose_server_writes_files(run: RunCommand, tmp_path: Path) -> None:
     shown = run("verdict", "pilatus-6m", str(tmp_path), "--format", "cbf", "--rename", "--dry-run")
     assert shown.returncode == 0, shown.stderr
-    assert "cbf files, 2527 x 2463 int32, of 6.22 MB" in " ".join(shown.stderr.split())
+    assert "cbf files, 2527 x 2463 int32, of 6.22 MB" in " ".join(shown.stdout.split())
     detector = (
         "custom",
         str(tmp_path),

@@ -200,8 +200,8 @@ def ignore(_: LoadProgress) -> None:
 def test_what_will_be_made_is_told_and_refused_where_it_does_not_fit(run: RunCommand, tmp_path: Path) -> None:
     shown = run("bench", "metadata", str(tmp_path), *SMALL, "--dry-run")
     assert shown.returncode == 0
-    assert "a new directory in" in shown.stderr
-    assert "294 names in all" in shown.stderr  # 3 x (2 trees of 7, and 42 of each kind)
+    assert "a new directory in" in shown.stdout
+    assert "294 names in all" in shown.stdout  # 3 x (2 trees of 7, and 42 of each kind)
     refused = run("bench", "metadata", str(tmp_path), *SMALL)
     assert refused.returncode == 2
     assert "--yes" in refused.stderr

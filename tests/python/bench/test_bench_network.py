@@ -126,15 +126,16 @@ def over_a_link(listen: Listen, rate: str, *options: str) -> Run:
     return result
 
 
+@pytest.mark.slow
 def test_the_speed_of_a_link_is_what_was_set(listen: Listen) -> None:
     """A correctness check with wide margins: 40 Mbit/s of packets, of which 3.5 % are heads."""
-    options = ("--seconds", "2", "--latency", "", "--link", "40Mb", "--yes", "--json", "--streams", "2")
+    options = ("--seconds", "4", "--latency", "", "--link", "40Mb", "--yes", "--json", "--streams", "2")
     result = over_a_link(listen, "40mbit", *options)
     assert result.network is not None
     assert result.network.link_bytes_per_s == 5e6
     for transfer in result.network.transfers:
         assert transfer.share_of_link is not None
-        assert 0.8 < transfer.share_of_link < 1.05, transfer
+        assert 0.5 < transfer.share_of_link < 1.05, transfer
 
 
 def test_a_round_trip_takes_what_the_link_takes(listen: Listen) -> None:
@@ -175,6 +176,7 @@ class Relay:
         self._listener.close()
 
 
+@pytest.mark.slow
 def test_a_round_trip_has_the_delay_of_both_ways(run: RunCommand, listen: Listen) -> None:
     other = listen("127.0.0.1:0")
     relay = Relay(other.address, 0.02)
@@ -212,7 +214,7 @@ def test_nothing_is_done_without_a_yes_or_in_a_dry_run(run: RunCommand) -> None:
     assert "--yes" in refused.stderr
     shown = run("bench", "network", "127.0.0.1:9", "--dry-run", "--streams", "3")
     assert shown.returncode == 0
-    assert "3 streams" in shown.stderr
+    assert "3 streams" in shown.stdout
 
 
 def test_speeds_of_links(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_what_is_not_stored_is_told_before_and_after(run: RunCommand, tmp_path: 
     ):
         planned = run("bench", workload, str(tmp_path), *options, "--backend", "null", "--dry-run")
         assert planned.returncode == 0, planned.stderr
-        assert "none; nothing is stored" in planned.stderr
+        assert "none; nothing is stored" in planned.stdout
     done = run(
         "bench", "stream", str(tmp_path), *STREAM[:-1], "--backend", "null", "--null-straggler", "10:0.01"
     )

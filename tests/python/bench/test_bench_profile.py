@@ -120,6 +120,7 @@ def _perf_may_be_used(folder: Path) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_a_run_has_its_profile(run: RunCommand, tmp_path: Path) -> None:
     if not _perf_may_be_used(tmp_path):
         pytest.skip("perf is not permitted here")

@@ -108,6 +108,7 @@ def test_a_clock_that_is_another_one_is_corrected(tmp_path: Path, ahead_s: int) 
     assert [writer.written > 0 for writer in document.generator.writers] == [True, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mpi", MPIS)
 def test_frames_are_dealt_to_ranks_at_one_schedule(run: RunCommand, tmp_path: Path, mpi: str) -> None:
     options = ("--ranks", "2", "--mpi", mpi, "--frame-size", "64KiB", "--rate", "100", "--frames", "151")
@@ -218,7 +219,7 @@ def test_hints_that_were_in_effect_are_told(
 
 def test_a_limit_of_time_ends_collective_calls_of_all_ranks(run: RunCommand, tmp_path: Path) -> None:
     """At the same call, or those that go on would wait for ever."""
-    options = ("--ranks", "2", "--backend", "mpiio", "--shared", "--collective", "--seconds-max", "0.5")
+    options = ("--ranks", "2", "--backend", "mpiio", "--shared", "--collective", "--seconds-max", "2")
     sizes = ("--size", "256MiB", "--transfer", "4KiB", "--sync", "each", "--yes", "--json")
     result = measured(run("bench", "stream", str(tmp_path), *options, *sizes))
     phases = result.document.phases
@@ -314,15 +315,19 @@ def test_a_killed_rank_costs_its_figures_alone(long_run: Callable[..., Command])
 
 
 def test_names_of_a_killed_rank_are_cleared_up(long_run: Callable[..., Command]) -> None:
+    """Whether or not the other rank could report before Open MPI killed it."""
     command = long_run("openmpi", "metadata", "--items", "1000000", "--only", "files")
     command.wait_for_files("metadata-000000001/f001-000000100")
     os.kill(command.rank(1), signal.SIGKILL)
     code, log = command.end()
     assert code == 1, log
+    assert list(command.target.iterdir()) == []
+    if not command.output.exists():
+        assert "a rank died, and the others could not report their measurements" in log
+        return
     result = Run.model_validate_json(command.output.read_text(encoding="utf-8"))
     assert result.document.problem == "rank 1 has not reported; its metrics are missing"
     assert result.validity == "invalid"
-    assert list(command.target.iterdir()) == []
 
 
 @pytest.mark.parametrize(("mpi", "victim"), [("openmpi", 0), ("mpich", 0), ("mpich", 1)])

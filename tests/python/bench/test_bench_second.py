@@ -127,6 +127,7 @@ def test_frames_are_measured_beside_a_reader(run: RunCommand, data: Path, tmp_pa
     assert list(target.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_verdict_beside_a_reader_has_it_beside_each_step(
     run: RunCommand, data: Path, tmp_path: Path
 ) -> None:

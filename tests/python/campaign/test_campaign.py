@@ -115,6 +115,7 @@ def wait_until(process: "subprocess.Popen[str]", holds: Callable[[], bool]) -> N
     raise AssertionError(f"it did not come to that: {process.communicate(timeout=60)}")
 
 
+@pytest.mark.slow
 def test_a_killed_campaign_goes_on_where_it_stopped(run: RunCommand, tmp_path: Path, memory: Path) -> None:
     """Killed three times, at whatever it was doing; in the end it is as if nothing had been."""
     output = tmp_path / "out.json"
@@ -212,8 +213,20 @@ def test_a_plan_says_which_runs_are_too_short_to_be_valid(
     ):
         shown = run("campaign", described(tmp_path, text), "--target", str(memory), "--dry-run")
         assert shown.returncode == 0, shown.stderr
-        assert words in " ".join(shown.stderr.split())
-        assert ("warning" in shown.stderr) == bool(words)
+        assert words in " ".join(shown.stdout.split())
+        assert ("warning" in shown.stdout) == bool(words)
+
+
+def test_what_a_run_requires_besides_its_target_is_named_at_once(
+    run: RunCommand, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SCRATCH", raising=False)
+    refused = run(
+        "campaign", "seismic-sort-on-demand", "--target", str(memory), "--scale", "0.01", "--dry-run"
+    )
+    assert refused.returncode == 2, refused.stderr
+    assert "the variable $SCRATCH is not set" in refused.stderr
+    assert "export SCRATCH=DIRECTORY" in refused.stderr
 
 
 def test_the_largest_case_has_to_fit(run: RunCommand, tmp_path: Path, memory: Path) -> None:

@@ -130,6 +130,11 @@ def test_stripes_of_a_scaled_file_are_as_large_as_before(stripes: int, factor: f
     assert stripes * factor <= segments * (1 + 1e-6) <= (stripes * factor + 1) * (1 + 1e-6)
 
 
+def test_scaled_memory_is_a_size() -> None:
+    sort = parameters_of("seismic-sort", {"size": "1 GiB", "memory": "256 MiB"}).scaled(0.1)
+    assert sort.shown("memory") == "26 MiB"
+
+
 def test_scaled_counts_are_whole_and_times_are_not() -> None:
     frames = parameters_of("frames", {"frame_size": "1 MB", "rate": 10, "frames": 100_000}).scaled(0.12345)
     assert frames.shown("frames") == 12345
@@ -481,3 +486,15 @@ def test_image_files_metadata_and_ranks_are_workloads_of_campaigns(tmp_path: Pat
     items: dict[str, Parameter] = {"items": 10, "threads": 2, "file_size": "1 KiB"}
     assert parameters_of("metadata", items).job().files >= 2 * 10
     assert parameters_of("metadata", items | {"ranks": 3}).job().files >= 3 * 2 * 10
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in campaigns_folder().glob("*.yaml")))
+def test_a_process_inside_of_a_laboratory_makes_the_same_runs(name: str) -> None:
+    file = read_campaign_file(campaigns_folder() / f"{name}.yaml")
+    if file.workload == "network":
+        return
+    plan = plan_campaign(name, file, HERE, seed=1)
+    assert set(plan.parameters) == set(plan.jobs)
+    for parameters in plan.parameters.values():
+        again = WORKLOADS[file.workload].model_validate_json(parameters.model_dump_json())
+        assert again == parameters

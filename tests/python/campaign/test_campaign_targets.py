@@ -19,6 +19,13 @@ def test_a_folder_may_have_a_name_servers_and_a_disk_like_theirs() -> None:
     assert targets_of(["/data,servers=2"]) == [Target(name="/data", path="/data", servers=2)]
 
 
+def test_a_url_is_a_target_as_it_is_written() -> None:
+    assert targets_of(["x=root://h:1//p,servers=2", "nfs://h/e?version=4"]) == [
+        Target(name="x", path="root://h:1//p", servers=2),
+        Target(name="nfs://h/e?version=4", path="nfs://h/e?version=4"),
+    ]
+
+
 def test_one_name_with_several_numbers_of_servers_is_a_system() -> None:
     found = targets_of(["fs=/a,servers=1", "fs=/b,servers=20", "other=/c,servers=1"])
     assert [(target.name, target.system, target.servers) for target in found] == [
@@ -77,6 +84,7 @@ views:
 """
 
 
+@pytest.mark.slow
 def test_a_campaign_of_file_systems_with_one_and_two_servers(run: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "servers.yaml").write_text(SERVERS)
     for name in ("disk", "one", "two"):

@@ -232,7 +232,7 @@ def test_servers_are_an_axis_and_shares_are_of_the_sum_of_local_disks() -> None:
     rates = {"disk": 100e6, "fs-1": 90e6, "fs-3": 240e6}
     campaign = with_targets([DISK, ONE, THREE], rates, [BY_SERVERS])
     grid = grid_of(campaign, BY_SERVERS)
-    assert grid.rows == [(1,), (3,)], "a disk without a number of servers is no point"
+    assert grid.rows == [(1,), (3,)], "a target without a number of servers has no row"
     assert grid.columns == [(1, "fs"), (2, "fs")]
     assert grid.cells[(3,), (2, "fs")].middle == pytest.approx(480e6)
     # Two threads do twice as much on the disk, too: 200 MB/s is what a server's disk can do.
@@ -252,6 +252,31 @@ def test_a_share_may_be_of_one_server_of_the_same_system() -> None:
     grid = grid_of(with_targets([DISK, ONE, THREE], rates, [view]), view)
     assert grid.cells[(1,), (2, "fs")].middle == pytest.approx(1)
     assert grid.cells[(3,), (2, "fs")].middle == pytest.approx(240 / 270)
+
+
+def test_clients_are_an_axis_beside_servers() -> None:
+    targets = [
+        Target(
+            name=f"fs-{servers}-clients-{clients}", path="/x", servers=servers, clients=clients, system="fs"
+        )
+        for servers in (1, 2)
+        for clients in (1, 2)
+    ]
+    rates = dict(zip((each.name for each in targets), (50e6, 80e6, 60e6, 110e6), strict=True))
+    of_one = Baseline(parameters={"clients": 1}, times="clients")
+    view = View(
+        kind="plot", value="throughput", rows="clients", columns=["servers", "threads"], share_of=of_one
+    )
+    grid = grid_of(with_targets([DISK, *targets], rates | {"disk": 100e6}, [view]), view)
+    assert grid.rows == [(1,), (2,)], "a target without a number of clients has no row"
+    assert grid.cells[(2,), (1, 1)].middle == pytest.approx(80 / 100)
+    assert grid.cells[(2,), (2, 2)].middle == pytest.approx(110 / 120), "of one client with as many servers"
+
+
+def test_views_by_clients_say_what_is_missing() -> None:
+    by_clients = View(kind="plot", value="throughput", rows="clients", columns=["target"])
+    campaign = with_targets([DISK], {"disk": 100e6}, [by_clients])
+    assert "give it with --target lab:SYSTEM,clients=N" in markdown_of([page_of(campaign, "x.json")])
 
 
 def test_views_by_servers_say_what_is_missing() -> None:

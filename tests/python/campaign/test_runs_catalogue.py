@@ -15,6 +15,7 @@ from campaign_documents import made_up_campaign, made_up_run
 from conftest import Run as RunCommand
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from report_documents import a_rehearsal
 from typer.testing import CliRunner, Result
 
 from penstock.bench.campaign.entries import find_documents, read_entry
@@ -44,6 +45,39 @@ def invoke(known: Catalogue, *arguments: str) -> Result:
     return CliRunner().invoke(
         application, ["runs", *arguments, "--index", str(known.path)], catch_exceptions=False
     )
+
+
+def test_a_rehearsal_is_listed_as_a_verdict_is(known: Catalogue, tmp_path: Path) -> None:
+    made = {
+        "yes": a_rehearsal(),
+        "open": a_rehearsal(less_than_hz=None),
+        "void": a_rehearsal(answer="invalid"),
+    }
+    for name, document in made.items():
+        (tmp_path / f"{name}.json").write_text(document.model_dump_json(), encoding="utf-8")
+    assert invoke(known, "add", str(tmp_path)).stdout == "3 new\n"
+    entries = {Path(each.entry.path).stem: each.entry for each in known.documents(Filter(kind="rehearsal"))}
+    found = entries["yes"]
+    assert (found.name, found.answer, found.validity) == ("PILATUS 6M", "yes", "valid")
+    assert (found.host, found.started, found.complete) == ("recorder1", "2026-01-02T03:04:05Z", True)
+    assert {name: each.value for name, each in found.values.items()} == {"needed": 25e6, "measured": 50e6}
+    assert entries["open"].values["measured"].at_least
+    assert entries["void"].validity == "invalid"
+    assert len(known.documents(Filter(target="/data", validity="valid"))) == 2
+    shown = invoke(known, "list", "--kind", "rehearsal").stdout
+    assert "rehearsal PILATUS 6M  yes" in shown
+    assert "needed 25 MB/s, measured 50 MB/s" in shown
+
+
+def test_rehearsals_of_different_recorders_are_listed_as_such(known: Catalogue, tmp_path: Path) -> None:
+    for encoding in ("bszstd", "bslz4"):
+        job = {"threads": 4, "pool_bytes": 1 << 30, "codec": {"encoding": encoding}}
+        document = a_rehearsal(configuration=job, configuration_file=f"{encoding}.yaml")
+        (tmp_path / f"{encoding}.json").write_text(document.model_dump_json(), encoding="utf-8")
+    invoke(known, "add", str(tmp_path))
+    shown = invoke(known, "list").stdout
+    assert "rehearsal PILATUS 6M (bszstd, 4 threads, pool 1 GiB)" in shown
+    assert "rehearsal PILATUS 6M (bslz4, 4 threads, pool 1 GiB)" in shown
 
 
 def test_measurements_of_the_network_are_found_by_their_address(known: Catalogue, tmp_path: Path) -> None:
@@ -77,7 +111,7 @@ def test_documents_are_entered_and_found(known: Catalogue, tmp_path: Path) -> No
     assert first.entry.values["throughput"].value == 5e8
     assert first.entry.parameters["frame_bytes"] == 10**6
     assert (first.entry.host, first.entry.targets[0].file_system) == ("h", "ext4")
-    assert (second.entry.name, second.entry.answer) == ("PILATUS 6M", "cannot tell")
+    assert (second.entry.name, second.entry.answer) == ("PILATUS 6M", "likely yes")
     assert (third.entry.runs, third.entry.complete) == (3, False)
     assert {each.state for each in known.documents()} == {"there"}
     for wanted, found in (

@@ -1,6 +1,7 @@
 """Helps, completion, width and verbosity of the commands."""
 
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -24,6 +25,7 @@ PREPOSITIONS = (
 )  # fmt: skip
 # Conditions such as "With --measure: number of files to create." start with the option that they need.
 CONDITION = "With --"
+# They have groups for some of their options only.
 
 
 def _commands() -> list[tuple[str, ...]]:
@@ -52,9 +54,14 @@ def test_helps_start_with_a_verb_or_noun_and_stand_alone(names: tuple[str, ...])
 
 
 @pytest.mark.parametrize("names", _commands())
-def test_groups_of_options_are_known(names: tuple[str, ...]) -> None:
-    shown = {getattr(each, "rich_help_panel", None) for each in _command(names).params}
-    assert shown <= {None, *panels.ORDER}
+def test_each_option_is_in_a_known_group(names: tuple[str, ...]) -> None:
+    """The group of other options is for `--help` alone."""
+    options = [
+        each for each in _command(names).params if each.param_type_name == "option" and each.name != "help"
+    ]
+    groups = {str(each.opts): each.rich_help_panel for each in options if not each.hidden}
+    known = set(panels.ORDER) - {panels.OTHER}
+    assert {option: group for option, group in groups.items() if group not in known} == {}
 
 
 def test_ranges_have_one_style() -> None:
@@ -74,9 +81,19 @@ def test_options_of_record_are_in_groups() -> None:
         "Compression:",
         "Memory and threads:",
         "Series life cycle:",
+        "Run:",
         "Output:",
         "Options:",
     ]
+
+
+@pytest.mark.parametrize("names", _commands())
+def test_usage_lines_and_types_have_one_style(names: tuple[str, ...]) -> None:
+    """Arguments are FILE, [FILE] or FILE...; no other brackets, and no type of Python."""
+    text = CliRunner().invoke(application, [*names, "--help"]).stdout
+    usage = text.splitlines()[0].partition("[OPTIONS]")[2].split()
+    assert all(re.fullmatch(r"\[?[A-Z][A-Z-]*(\.\.\.)?\]?", word) for word in usage), usage
+    assert not re.search(r"<[a-z\[|_. A-Z]+>", text.partition("Examples:")[0])
 
 
 def test_a_piped_help_is_not_wrapped_and_one_with_columns_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,6 +115,18 @@ def test_a_piped_table_is_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [line for line in piped.splitlines() if line.split()[:1] and line.split()[0] != "name"]
     names = {line.split()[0].strip("│┃") for line in rows}
     assert {path.stem for path in folder.glob("*.yaml")} <= names
+
+
+@pytest.mark.parametrize("arguments", [["detectors", "pilatus-6m"], ["plan", "pilatus-6m"], ["detectors"]])
+def test_piped_lines_have_no_blanks_at_their_ends(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables pad their last column, which makes hundreds of blanks where a cell is long."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    command = [sys.executable, "-m", "penstock", *arguments]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(lines) > 10
+    assert [line for line in lines if line != line.rstrip()] == []
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,10 @@ from penstock.demo import DemoOptions, Summary, demo_options, run_demo, summary_
 from penstock.demo.run import MARKER, Watchdog, prepare_folder
 from penstock.files.space import require_space
 from penstock.files.timing import RatePoint
+from penstock.files.view.picture import shrink
 from penstock.model.catalogue import Detector
 from penstock.model.errors import PenstockError
-from penstock.report.pages.pictures import Phase, draw_frame, draw_throughput, mask_of, shrink
+from penstock.report.pages.pictures import Phase, draw_frame, draw_throughput, mask_of
 from penstock.report.progress import ProgressView
 
 

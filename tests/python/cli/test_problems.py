@@ -63,10 +63,12 @@ class Small(BaseModel):
         ({"numbers": 1}, "numbers: 1 is not a list"),
         ({"numbers": []}, "numbers: [] has fewer items than the minimum of 1"),
         ({"numbers": [1, 2, 3]}, "numbers: [1, 2, 3] has more items than the maximum of 2"),
-        ({"inner": 1}, "inner: 1 is not a set of fields"),
+        ({"inner": 1}, "inner: 1 is not a YAML mapping"),
         ({"flag": "x"}, 'flag: "x" is not true or false'),
         ({"colour": 1}, "colour: this field is unknown"),
-        (5, "5 is not a set of fields"),
+        ({"number": {"a": 1}}, "number: a YAML mapping is not a whole number"),
+        ({"numbers": {"a": 1}}, "numbers: a YAML mapping is not a list"),
+        (5, "5 is not a YAML mapping"),
     ],
 )
 def test_the_words(values: Any, words: str) -> None:
@@ -75,6 +77,13 @@ def test_the_words(values: Any, words: str) -> None:
     (problem,) = found.value.errors()
     place = place_of(problem)
     assert f"{place}: {words_of(problem)}".removeprefix(": ") == words
+
+
+def test_a_value_of_json_is_no_yaml() -> None:
+    with pytest.raises(ValidationError) as found:
+        TypeAdapter(Small).validate_json('{"number": [{}], "inner": 1}')
+    words = [words_of(problem, of_json=True) for problem in found.value.errors()]
+    assert words == ["[a JSON object] is not a whole number", "1 is not a JSON object"]
 
 
 @pytest.mark.parametrize(
@@ -102,6 +111,7 @@ BAD_DOCUMENTS = {
     "its field `validity`: it is not allowed; expected 'valid', 'warned' or 'invalid'": json.dumps(
         GOOD | {"validity": "fine"}
     ),
+    "its field `document`: it is not a JSON object": json.dumps(GOOD | {"document": 5}),
     "its field `checks`: it is not a list": json.dumps(GOOD | {"checks": 5}),
     "its 'format' '5' is unknown; expected one of 'penstock-run 1'": json.dumps({"format": 5}),
     "its 'format' is missing": "{}",
@@ -227,7 +237,7 @@ def test_no_other_place_shows_pydantics_words() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["plan", "eiger2-16m", "--retention", "30d"], '--retention: "30d" is not a number of days'),
+        (["plan", "eiger2-16m", "--days-per-week", "5d"], '--days-per-week: "5d" is not a number of days'),
         (["bench", "frames", "/", "--rate", "100Hz"], '--rate: "100Hz" is not a rate in Hz'),
         (["verdict", "pilatus-6m", "/", "--soak", "10m"], '--soak: "10m" is not a number of seconds'),
         (["verdict", "pilatus-6m", "/", "--seconds", "x"], '--seconds: "x" is not a number of seconds'),

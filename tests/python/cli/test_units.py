@@ -1,9 +1,13 @@
 """Sizes and addresses: what is understood, what is refused, and that writing and reading agree."""
 
+from pathlib import Path
+
 import pytest
+from conftest import Run
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.model.errors import UsageError
 from penstock.model.units import (
     format_size,
     human_bytes,
@@ -18,6 +22,13 @@ from penstock.model.units import (
     parse_size,
     split_address,
 )
+from penstock.programs.simulate import parse_target
+
+
+def test_an_address_alone_is_that_of_a_recorder() -> None:
+    assert parse_target("127.0.0.1:9977", None) == parse_target("tcp://127.0.0.1:9977", None)
+    with pytest.raises(UsageError, match="is not a receiver"):
+        parse_target("somewhere", None)
 
 
 @pytest.mark.parametrize(
@@ -113,9 +124,18 @@ def test_human_figures() -> None:
     assert human_bytes(24_895_604) == "24.9 MB"
     assert human_bytes(999_900_000) == "1 GB"
     assert human_rate(622e6) == "622 MB/s"
-    assert human_seconds(0.00012) == "120 µs"
+    assert human_seconds(0.000012) == "12 µs"
     assert human_seconds(0.0123) == "12.3 ms"
     assert human_seconds(7500) == "2 h 05 min"
+
+
+def test_times_that_stand_beside_milliseconds_are_in_milliseconds() -> None:
+    assert [human_seconds(each) for each in (0.000881, 0.000235, 0.0001)] == [
+        "0.881 ms",
+        "0.235 ms",
+        "0.1 ms",
+    ]
+    assert human_seconds(0) == "0 s"
 
 
 @pytest.mark.parametrize(
@@ -145,6 +165,7 @@ def test_a_rounded_number_is_near_what_it_was(value: float) -> None:
 def test_quantities_that_round_up_have_the_next_unit() -> None:
     assert human_seconds(0.99996) == "1 s"
     assert human_seconds(0.00099996) == "1 ms"
+    assert human_seconds(0.0000996) == "0.0996 ms"
     assert human_seconds(119.7) == "2 min"
     assert human_bytes(999_960) == "1 MB"
     assert human_percent(123.45) == "12300 %"
@@ -177,10 +198,47 @@ def test_what_is_no_number_or_below_zero_has_words() -> None:
     assert [human_seconds(each) for each in (-5, -0.0123, -1e-9, -0.0)] == [
         "-5 s",
         "-12.3 ms",
-        "0 µs",
-        "0 µs",
+        "0 s",
+        "0 s",
     ]
     assert human_seconds(-1e305) == "-1e+305 s"
     assert "1000" not in human_seconds(0.0009995)
     assert (human_size(-5), human_size(-(1 << 20))) == ("-5 B", "-1 MiB")
     assert (human_number(nan, 3, "+"), human_number(inf, 3, "+")) == ("nan", "+inf")
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (4096, "4 KiB"),
+        (1000, "1 kB"),
+        (20_000_000, "20 MB"),
+        (100_000_000_000, "100 GB"),
+        (512_000, "500 KiB"),
+        (1234, "1234 B"),
+        (1000 << 20, "1000 MiB"),
+    ],
+)
+def test_a_size_is_written_with_few_digits_and_exactly(count: int, text: str) -> None:
+    assert format_size(count) == text
+    assert parse_size(text) == count
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "said"),
+    [
+        ("analysis", "--file-size=1kB", "--file-size: 1 kB is below the minimum of 1 MB"),
+        ("uvbuffer", "--file-size=2GiB", "--file-size: 2 GiB exceeds the maximum of 1 GiB"),
+        ("seismic-sort", "--memory=1MiB", "--memory: 1 MiB is below the minimum of 4 MiB"),
+    ],
+)
+def test_a_limit_of_a_size_has_a_unit(run: Run, tmp_path: Path, command: str, option: str, said: str) -> None:
+    done = run("bench", command, str(tmp_path), option, "--dry-run")
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_help_has_the_range_of_a_size_with_units(run: Run) -> None:
+    shown = " ".join(run("bench", "analysis", "--help").stdout.split())
+    assert "Approximate size of a file (1 MB to 100 GB). [default: 20MB]" in shown

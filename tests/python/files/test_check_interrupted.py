@@ -76,7 +76,7 @@ def test_interrupt_while_the_structure_is_read_keeps_the_findings(
     with h5py.File(path, "w") as file:
         file["value"] = 7
 
-    def interrupted(_path: Path) -> list[Finding]:
+    def interrupted(_path: Path, _unfinished: bool) -> list[Finding]:
         raise KeyboardInterrupt("SIGTERM")
 
     monkeypatch.setattr(followed, "check_structure", interrupted)

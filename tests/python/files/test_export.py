@@ -556,6 +556,9 @@ def test_a_dry_run_tells_and_writes_nothing(series: Callable[[str], Path]) -> No
     assert (told.exit_code, told.stdout.count("would write")) == (0, 2)
     linked = invoke(path, "--for", "xds", "--dry-run")
     assert "neggia reads the first 4 frames" in " ".join(linked.stderr.split())
+    for_eiger = invoke(path, "--for", "eiger", "--dry-run")
+    assert for_eiger.exit_code == 0
+    assert "neggia" not in for_eiger.stderr, "it is a plug-in of XDS"
     assert [file.name for file in path.parent.iterdir()] == ["s.h5"]
     refused = invoke(path, "--for", "albula")
     assert refused.exit_code == 2

@@ -1,5 +1,6 @@
 """`penstock info` on files of others: any HDF5 file, unfinished ones, and what is not an HDF5 file."""
 
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -8,13 +9,16 @@ import h5py
 import hdf5plugin
 import numpy
 import pytest
+from conftest import Run
+from rich.console import Console
 
 from penstock.files.aside import reading_here
 from penstock.files.hdf5 import open_for_reading
-from penstock.files.inspect import inspect_file
+from penstock.files.inspect import FileInfo, inspect_file
 from penstock.files.structure import check_structure
-from penstock.files.timing import chunk_bytes, rate_curve, stage_percentiles
+from penstock.files.timing import Percentiles, chunk_bytes, rate_curve, stage_percentiles
 from penstock.model.errors import PenstockError, UsageError
+from penstock.report.tables import info_page
 
 
 def test_a_plain_file(tmp_path: Path) -> None:
@@ -262,3 +266,100 @@ def test_a_constant_rate_does_not_drop_at_the_end(tmp_path: Path) -> None:
     with reading_here(), open_for_reading(path) as file:
         rates = [point.received_bytes_per_s for point in rate_curve(file)]
     assert min(rates) > 0.8 * max(rates), rates
+
+
+@pytest.fixture
+def varied(tmp_path: Path) -> Path:
+    path = tmp_path / "varied.h5"
+    with h5py.File(path, "w") as file:
+        group = file.create_group("entry/instrument")
+        group.attrs["NX_class"] = "NXinstrument"
+        distance = group.create_dataset("distance", data=0.25)
+        distance.attrs["units"] = "m"
+        group["again"] = distance
+        group["text"] = "one\x1b[31mline"
+        group["many"] = numpy.arange(20)
+        group["elsewhere"] = h5py.ExternalLink("absent.h5", "/x")
+        group["soft"] = h5py.SoftLink("/entry/nowhere")
+        for number in range(40):
+            file[f"entry/other/{number:02}"] = number
+    return path
+
+
+INSTRUMENT = """\
+/entry/instrument/  NXinstrument
+  again  scalar float64 = 0.25
+    @units = "m"
+  distance = /entry/instrument/again
+  elsewhere -> absent.h5:/x
+  many  20 int64 = [0, 1, 2, 3, 4, 5, 6, 7, …]
+  soft -> /entry/nowhere
+  text  scalar text = "one\ufffd[31mline\""""
+
+
+def test_the_tree_below_a_path_has_attributes_links_and_values(varied: Path, run: Run) -> None:
+    def tree(below: str) -> list[str]:
+        return run("info", str(varied), "--tree", below).stdout.splitlines()
+
+    assert tree("/entry/instrument") == INSTRUMENT.splitlines()
+    assert tree("entry/other/07") == ["/entry/other/07  scalar int64 = 7"]
+    absent = run("info", str(varied), "--tree", "/entry/absent")
+    assert absent.returncode == 2
+    assert "--tree /entry/absent: " in absent.stderr
+
+
+def test_all_shows_more_than_a_screen(varied: Path, run: Run) -> None:
+    assert "    39  scalar int64 = 39" not in run("info", str(varied)).stdout
+    shown = run("info", str(varied), "--all").stdout
+    assert "    39  scalar int64 = 39" in shown
+    assert '@units = "m"' in shown
+
+
+def test_a_tree_that_leads_back_to_itself_ends(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "loop.h5"
+    with h5py.File(path, "w") as file:
+        below = file.create_group("a/b")
+        below["back"] = file["a"]
+    assert run("info", str(path), "--tree", "/").stdout == "/\n  a/\n    b/\n      back = /a\n"
+
+
+def shown(info: FileInfo) -> str:
+    page = Console(file=io.StringIO(), width=200)
+    page.print(info_page(info))
+    assert isinstance(page.file, io.StringIO)
+    return page.file.getvalue()
+
+
+def test_start_and_end_are_in_one_form() -> None:
+    times = {"start_time": "2026-11-25T15:17:35.329730+00:00", "end_time": "2026-11-25T15:18:02.000000Z"}
+    page = shown(FileInfo(file="s.h5", bytes=1, **times))
+    assert "start  2026-11-25T15:17:35.329730Z" in page
+    local = shown(FileInfo(file="s.h5", bytes=1, start_time="2026-11-25T16:17:35+01:00"))
+    assert "2026-11-25T16:17:35+01:00" in local, "what a detector reports stays"
+
+
+@pytest.mark.parametrize(("filled", "expected"), [(7, "3 received, 7 missing"), (9, ", 9 filled")])
+def test_places_without_a_frame_are_named_once(filled: int, expected: str) -> None:
+    ledger = {"received": 3, "missing": 7, "filled": filled}
+    page = shown(FileInfo(file="s.h5", bytes=1, ledger=ledger))
+    assert expected in page
+    assert ("filled" in page) == (filled == 9), "the points of a scan may be more than its frames"
+
+
+def test_the_time_to_write_names_the_wait_in_it() -> None:
+    times = {"frames": 1, "p50_ms": 62, "p90_ms": 62, "p99_ms": 62, "max_ms": 62}
+    page = shown(
+        FileInfo(
+            file="s.h5", bytes=1, timing=[Percentiles(stage=each, **times) for each in ("compress", "write")]
+        )
+    )
+    lines = page.splitlines()
+    assert [line.startswith("time to write") for line in lines if "includes the wait" in line] == [True]
+
+
+def test_lengths_of_the_detector_are_shown_in_readable_units() -> None:
+    fields = {"sensor_thickness": "0.00045 m", "x_pixel_size": "7.5e-05 m", "distance": "0.15 m", "gain": "1"}
+    page = " ".join(shown(FileInfo(file="s.h5", bytes=1, detector_fields=fields)).split())
+    assert "sensor thickness 450 µm" in page
+    assert "x pixel size 75 µm" in page
+    assert "distance 150 mm gain 1" in page

@@ -184,7 +184,7 @@ LARGE = {
 
 @pytest.mark.parametrize(
     "kind",
-    [pytest.param(kind, marks=pytest.mark.long if kind.startswith("YAML") else ()) for kind in LARGE],
+    [pytest.param(kind, marks=pytest.mark.slow if kind.startswith("YAML") else ()) for kind in LARGE],
 )
 def test_the_largest_layouts_end_in_seconds_with_bounded_memory(run: Run, write: Write, kind: str) -> None:
     text, objects = LARGE[kind]

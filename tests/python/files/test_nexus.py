@@ -52,6 +52,8 @@ def test_pynxtools_finds_nothing_but_what_it_takes_amiss(recorded: Recorded, mes
     known = (
         "@channel has no documentation",  # ours, beside the standard's attributes
         "@_FillValue has no documentation",  # viewers' and netCDF's
+        "@interpretation has no documentation",  # NXdata's, and NXmx has another list
+        "@SILX_style",  # silx's colour scale
         "detector_distance has no documentation",  # of readers of EIGER's files
         "Reserved suffix '_offset'",  # module_offset and pixel_mask are NXmx's own names
         "Reserved suffix '_mask'",

@@ -230,7 +230,7 @@ def test_nxmx_reads_the_same(series: Path) -> None:
 def test_silx_shows_the_first_channel(series: Path) -> None:
     with open_silx(str(series)) as file:
         shown = find_default(file)
-        assert (shown.is_valid, shown.signal_name) == (True, "data")
+        assert (shown.is_valid, shown.signal_name) == (True, "data (counts)")
         assert numpy.array_equal(shown.signal[...], sent.frames_of(0))
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from penstock.files.aside import reading_here
 from penstock.files.hdf5 import item_at, may_be_read, open_for_reading, value_of
-from penstock.files.inspect import tree_of
 from penstock.files.links import JOINED
+from penstock.files.tree import tree_of
 
 _SECONDS_MAX = 60  # a busy machine is slow; a pipe takes for ever
 

@@ -73,7 +73,7 @@ def test_readers_find_frames_and_geometry(tmp_path: Path, variant: str) -> None:
         assert origin[:3] == pytest.approx([1e3 * metres for metres in place])
     with open_silx(str(path)) as file:
         shown = find_default(file)
-        assert (shown.is_valid, shown.signal_name) == (True, "data")
+        assert (shown.is_valid, shown.signal_name) == (True, "data (counts)")
         assert numpy.array_equal(shown.signal[...], wanted)
         if variant == "scan":
             assert "required" not in validated(path).lower()

@@ -5,6 +5,7 @@ import contextlib
 import datetime
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -62,6 +63,34 @@ def test_a_killed_recorders_file_is_completed(left: Path, run: Run) -> None:
 
     again = json.loads(run("recover", str(left), "--json").stdout)
     assert (again["way"], again["written"]) == ("nothing", False)
+
+
+def test_a_file_that_is_being_recorded_is_no_case_for_a_recovery(
+    record: Record, run: Run, tmp_path: Path
+) -> None:
+    said: dict[str, subprocess.CompletedProcess[str]] = {}
+
+    def inspect_and_kill(recorder: RecordCommand) -> None:
+        for command in ("info", "check", "recover"):
+            said[command] = run(command, str(tmp_path / "left.h5"))
+        said["strict check"] = run("check", str(tmp_path / "left.h5"), "--require-complete")
+        kill(recorder)
+
+    file = ended_in_mid_series(record, tmp_path, end=inspect_and_kill)
+    for command in ("info", "check"):
+        shown = said[command].stdout
+        assert re.search("being recorded now: [0-9]+ of 100000 frames so far", shown), shown
+        assert "recovered" not in shown
+        assert "what to do" not in shown
+        assert "missing" not in shown
+    assert "warning" not in said["check"].stdout
+    assert [said[command].returncode for command in ("check", "strict check", "recover")] == [0, 1, 1]
+    assert "is in use by another process" in said["recover"].stderr
+
+    left = run("check", str(file)).stdout
+    assert left.startswith("warning the series is not finished\n"), left
+    assert left.count("penstock recover") == left.count("what to do: if the sender still runs") == 1
+    assert "leave them out" not in left
 
 
 def test_the_end_is_when_the_last_frame_came(record: Record, run: Run, tmp_path: Path) -> None:

@@ -109,7 +109,8 @@ def test_options_in_the_documentation_exist(path: Path) -> None:
     for line in commands(path):
         words = shlex.split(line.partition(" #")[0].rstrip("&"))
         words = words[[word.endswith("penstock") for word in words].index(True) + 1 :]
-        command = words[:2] if words[0] in ("bench", "layout", "runs") else words[:1]
+        words = words[: words.index("--")] if "--" in words else words  # a command on a client follows
+        command = words[:2] if words[0] in ("bench", "lab", "layout", "runs") else words[:1]
         command = [word for word in command if not PLACEHOLDER.fullmatch(word)]
         if not command or words[0].startswith("-"):
             continue

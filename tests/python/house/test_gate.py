@@ -66,6 +66,20 @@ print(budget.by_directory(cases[:1], 0.0), budget.by_directory(cases[1:], 7.0))
 """
 FLAKY = "import flaky; print([flaky.verdict(names) for names in (['a'], ['b'], ['b'], [], [], list('wxyz'))])"
 
+LEFT = """
+import leftovers, subprocess, os, sys
+from pathlib import Path
+at = Path(sys.argv[1]) / "pst-999999999-1"
+(at / "mounted").mkdir(parents=True)
+if os.geteuid() == 0:
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", at / "mounted"], check=True)
+left = subprocess.Popen(["sleep", "600"], env={**os.environ, leftovers.RUN: at.name})
+with leftovers.run_directory() as own:
+    leftovers.remove_leftovers()
+    print(left.wait(timeout=60), at.exists(), Path(own["TMPDIR"]).is_dir())
+print(os.listdir(sys.argv[1]), str(at) in Path("/proc/self/mountinfo").read_text())
+"""
+
 
 def run(tmp_path: Path, program: str, **environment: str) -> list[str]:
     ended = subprocess.run(
@@ -93,6 +107,10 @@ def test_many_flaky_tests_and_the_same_ones_again_fail_the_gate(tmp_path: Path) 
     same = "the same tests were flaky in the gate before: find the cause"
     assert verdicts == repr(["", "", same, "", "", "4 flaky tests exceed the maximum of 3"])
     assert json.loads((tmp_path / "penstock" / "flaky-tests.json").read_text()) == list("wxyz")
+
+
+def test_what_a_killed_run_left_is_removed(tmp_path: Path) -> None:
+    assert run(tmp_path, LEFT, TMPDIR=str(tmp_path))[-2:] == ["-9 False True", "[] False"]
 
 
 def test_steps_are_run_counted_and_reported(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ BLOCK = re.compile(
     r"(?P<not_run><!-- not run: [^\n]*-->\n)?```(?P<kind>console|sh)\n(?P<text>.*?)```", re.DOTALL
 )
 SMALL = "custom --rows 64 --columns 96 --type uint16"
-WAIT_S = 120
+WAIT_S = 300
 
 PRELUDE = """
 set -euo pipefail
@@ -73,7 +73,8 @@ def adapted(command: str, port: int) -> str:
     command = re.sub(r"(?<=penstock simulate )(?:eiger2|pilatus)-\S+", SMALL, command)
     # The soak of a real detector needs tens of gigabytes of free space, even where nothing is written.
     command = re.sub(r"(?<=penstock verdict )pilatus-\S+", f"{SMALL} --rate 25", command)
-    command = re.sub(r"--frames \d+", "--frames 20", command)
+    frames = 50 if "--fault" in command else 20  # faults of frames that there are
+    command = re.sub(r"--frames \d+", f"--frames {frames}", command)
     command = re.sub(r"(?<= )/data\b", "data", command)
     for offset, stated in enumerate(("9900", "9901", "9902", "9903", "9810", "31001", "9930", "31002")):
         command = re.sub(rf"(?<=:){stated}\b", str(port + offset), command)
@@ -81,11 +82,24 @@ def adapted(command: str, port: int) -> str:
         command = command.replace("penstock record", f"penstock record --listen 127.0.0.1:{port}")
     if "penstock collect" in command and "--listen" not in command:
         command = command.replace("penstock collect", f"penstock collect --listen 127.0.0.1:{port + 6}")
+    if command.startswith("penstock bench network "):  # a busy machine makes the run invalid
+        command = f"{{ {command}; }} || [[ $? == 4 ]]"
     if "penstock simulate" in command and "--to" not in command:
         command = command.replace("penstock simulate", f"penstock simulate --to tcp://127.0.0.1:{port}")
     return command
 
 
+# They measure a storage, or wait for a server of EPICS. Each command has tests of its own that are shorter.
+SLOW = {
+    "compare-storages",
+    "measure-a-network",
+    "plan-a-storage",
+    "prepare-a-machine",
+    "qualify-a-storage",
+    "record-from-epics",
+    "run-a-campaign",
+    "run-one-workload",
+}
 PAGES = [
     page
     for kind in ("tutorial", "how-to")
@@ -129,7 +143,10 @@ def series(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "series.h5"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, id=page.stem, marks=pytest.mark.slow if page.stem in SLOW else ()) for page in PAGES],
+)
 def test_the_commands_of_a_page_run(page: Path, series: Path, tmp_path: Path) -> None:
     shutil.copy(series, tmp_path)
     (tmp_path / "data").mkdir()

@@ -16,7 +16,7 @@ def test_layers() -> None:
 
 def test_every_module_belongs_to_a_layer() -> None:
     package = Path(penstock.__file__).parent
-    layers = {"cli", "demo", "report", "bench", "programs", "files", "model"}
+    layers = {"cli", "demo", "report", "bench", "lab", "programs", "files", "model"}
     assert {path.name for path in package.iterdir() if (path / "__init__.py").is_file()} == layers | {
         "client",  # stands alone, by a contract of its own
         "pva",  # a process of its own, by two

@@ -107,10 +107,6 @@ def test_folder_holds_few_sources(tmp_path: Path) -> None:
 
 
 def test_ceilings_are_to_fall_with_what_they_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(tidy.CROWDED_FOLDERS, "native/crowd", 27)
-    files = {f"native/crowd/{number}.cpp": "" for number in range(26)}
-    (found,) = findings(tmp_path, "check_folders", files)
-    assert "warning: 26 files: lower its row" in found
     monkeypatch.setitem(tidy.LARGE_CLASSES, "crowd/a/A", (50, 15))
     (found,) = findings(tmp_path, "check_classes", {"native/crowd/a.hpp": large_class(45, 0)})
     assert "warning: crowd/a/A has 45 functions: lower its row" in found

@@ -111,6 +111,7 @@ def counted_read(path: Path, region: tuple[slice, slice, slice]) -> tuple[int, i
     return len(touched), taken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["frames", "roi:40x40", "roi:40x40@30,17", "rows:3@62", "pixel@100,100"])
 def test_figures_are_those_of_real_reads(text: str, tmp_path: Path) -> None:
     """A file with the advised chunks, and every read of it counted."""

@@ -171,7 +171,7 @@ def test_the_blocks_are_enough_and_one_fewer_is_not(
     assert found.capacity_bytes * found.blocks * slack >= capacity
     if found.blocks:
         fewer = found.blocks - 1
-        assert fewer < max(found.for_throughput, found.for_capacity)
+        assert fewer < max(found.for_throughput, found.for_capacity, found.parts_on_blocks)
     assert found.write_bytes_per_s == min(stage.write_bytes_per_s for stage in found.stages)
     assert found.efficiency <= 1 + 1e-9
 

@@ -34,15 +34,18 @@ def mounted(folder: Path, kind: str, device: str = "0:50", source: str = "none",
 
 def put_tool(folder: Path, name: str, output: str, status: int = 0) -> None:
     tool = folder / name
-    tool.write_text(f"#!/bin/sh\ncat <<'END'\n{output}END\nexit {status}\n", encoding="utf-8")
+    tool.write_text(f"#!/bin/sh\n/bin/cat <<'END'\n{output}END\nexit {status}\n", encoding="utf-8")
     tool.chmod(0o755)
 
 
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only folder of programs: those of this machine would answer, and some leave files."""
     folder = tmp_path / "tools"
     folder.mkdir()
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", str(folder))
+    for name in ("_ADMINISTRATOR_TOOLS", "_GPFS_TOOLS"):
+        monkeypatch.setattr(f"penstock.files.tools.{name}", str(folder))
     return folder
 
 
@@ -75,7 +78,7 @@ def test_the_stack_from_the_volume_down_to_the_drives(server: System) -> None:
     nvme = device_group(server, found[5])
     assert nvme.value("model") == "Example SSD 4TB"
     assert nvme.value("size") == 7501476528 * 512
-    assert (nvme.value("link"), nvme.value("link at best")) == (
+    assert (nvme.value("PCIe link"), nvme.value("maximum PCIe link")) == (
         "generation 3, 4 lanes",
         "generation 4, 4 lanes",
     )
@@ -96,23 +99,23 @@ def test_a_stack_that_leads_back_to_itself_ends(tmp_path: Path) -> None:
 def test_the_sheet_of_a_server(server: System, tools: Path, tmp_path: Path) -> None:
     put_tool(tools, "xfs_info", "meta-data=/dev/x isize=512 agcount=32, agsize=1 blks\n")
     sheet = sheet_of(mounted(tmp_path, "xfs", "253:1", "/dev/mapper/vg-data", noquota=""), server)
-    assert value(sheet, "file system", "version") == "that of the kernel, 6.1.0-test"
+    assert value(sheet, "file system", "version") == "part of the kernel, 6.1.0-test"
     assert value(sheet, "file system", "quota") == "off"
     assert value(sheet, "details", "meta-data.agcount") == "32"
     assert fact(sheet, "details", "meta-data.agcount").source == "xfs_info /data"
     assert value(sheet, "device md0", "md chunk") == 512 << 10
-    assert value(sheet, "device sda", "best write") is None
+    assert fact(sheet, "device sda", "optimal I/O size").unknown == "the device reports none"
     assert value(sheet, "kernel", "io_uring") == "off"
     assert value(sheet, "processors", "memory") == 263856336 << 10
-    assert value(sheet, "processors", "NUMA node1: processors") == "16-31"
+    assert value(sheet, "processors", "NUMA node 1: processors") == "16-31"
     assert value(sheet, "limits", "memory limit") == 8 << 30, "the strictest on the way up"
     assert fact(sheet, "limits", "memory limit").source == "/sys/fs/cgroup/a/memory.max"
-    assert value(sheet, "limits", "processors limit") == 0.5
+    assert value(sheet, "limits", "processor limit") == 0.5
     assert "wbps=104857600" in str(value(sheet, "limits", "I/O limit"))
     assert value(sheet, "interface eth0", "speed") == 100_000
     assert value(sheet, "interface eth0", "receive queues") == 2
     assert value(sheet, "interface eth0", "driver") == "example"
-    assert value(sheet, "interface eth0", "interrupts on processors") == "2 on 0-4"
+    assert value(sheet, "interface eth0", "interrupts") == "2, on processors 0-4"
     assert value(sheet, "placement", "interface eth0") == 0
     assert value(sheet, "placement", "drive nvme0n1") == 1
 
@@ -135,7 +138,7 @@ def test_hints_of_a_server_with_everything_wrong(server: System, tmp_path: Path)
     for part, line in zip(
         (
             "md0 is resyncing (recover)",
-            "md0 lacks 1 of its devices",
+            "md0 is degraded: 1 device missing",
             "the stripe cache of md0 has 256 pages",
             "nvme0n1 is connected with generation 3, 4 lanes but supports generation 4",
             "the write cache of sda is off",
@@ -147,7 +150,7 @@ def test_hints_of_a_server_with_everything_wrong(server: System, tmp_path: Path)
             "a cgroup limits the processors: 0.5 of 1",
             "a cgroup limits I/O",
             "eth0 has 100 Gb/s and an MTU of 1500",
-            "interfaces are at NUMA node 0, NVMe drives at 1",
+            "interfaces are on NUMA node 0, NVMe drives on 1",
         ),
         said,
         strict=True,
@@ -160,6 +163,15 @@ def test_nothing_is_hinted_at_where_all_is_well(tmp_path: Path) -> None:
     system = make_tree(tmp_path / "root", server_files() | MENDED, SERVER_LINKS)
     sheet = sheet_of(mounted(tmp_path, "xfs", "253:1"), system)
     assert [hint.what for hint in sheet.hints if "nearly" not in hint.what] == []
+
+
+def test_a_limit_of_another_device_is_not_hinted_at(tmp_path: Path) -> None:
+    """That of a drive below the folder's partition is."""
+    for number, device in enumerate(("7:0", "8:16", "259:0")):
+        limit = {"/sys/fs/cgroup/a/io.max": f"{device} rbps=max wbps=104857600\n"}
+        system = make_tree(tmp_path / str(number), server_files() | limit, SERVER_LINKS)
+        said = [hint.what for hint in sheet_of(mounted(tmp_path, "xfs", "253:1"), system).hints]
+        assert any("limits I/O" in what for what in said) == (device == "259:0"), device
 
 
 def test_a_full_or_read_only_file_system_is_hinted_at() -> None:
@@ -176,11 +188,11 @@ def test_a_full_or_read_only_file_system_is_hinted_at() -> None:
         return [hint.what for hint in hints_of(sheet)]
 
     assert hints(size=1000, free=99, inodes=1000, free_inodes=49) == [
-        "it is nearly full: 9.9 % are left",
-        "it is nearly out of inodes: 4.9 % are left",
+        "the file system is nearly full: 9.9 % free",
+        "the file system is nearly out of inodes: 4.9 % free",
     ]
     assert hints(size=1000, free=101, inodes=1000, free_inodes=51) == []
-    assert hints(mount_options="ro,relatime") == ["it is mounted read-only"]
+    assert hints(mount_options="ro,relatime") == ["the file system is mounted read-only"]
     assert hints(mount_options="rw,errors=remount-ro") == []
 
 
@@ -195,10 +207,10 @@ def test_nfs_from_its_mount_statistics(tmp_path: Path) -> None:
     sheet = sheet_of(mounted(tmp_path, "nfs4", source="filer:/vol"), system)
     assert value(sheet, "details", "server") == "filer"
     assert value(sheet, "details", "protocol version") == "4.2"
-    assert value(sheet, "details", "largest write") == 65536
-    assert "servers'" in fact(sheet, "devices", "devices").unknown
+    assert value(sheet, "details", "maximum write") == 65536
+    assert "in its servers" in fact(sheet, "devices", "devices").unknown
     said = [hint.what for hint in sheet.hints]
-    assert "NFS writes at most 64 KiB at once" in said
+    assert "NFS writes at most 64 KiB per call" in said
     assert "NFS is mounted soft" in said
 
 
@@ -213,7 +225,7 @@ def test_nfs_from_its_mount_statistics(tmp_path: Path) -> None:
         (
             "lustre",
             {"lfs": "OST0000 1T\nOST0001 1T\nMDT0000 1T\n", "lctl": "8\n8\n"},
-            {"targets": "2 OST", "max_rpcs_in_flight": "8"},
+            {"storage targets": 2, "metadata targets": 1, "max_rpcs_in_flight": "8"},
         ),
         (
             "gpfs",
@@ -225,7 +237,7 @@ def test_nfs_from_its_mount_statistics(tmp_path: Path) -> None:
             {"gluster": "Volume Name: data\nType: Distributed-Replicate\nNumber of Bricks: 2 x 3 = 6\n"},
             {"type": "Distributed-Replicate", "number of bricks": "2 x 3 = 6"},
         ),
-        ("beegfs", {"beegfs-ctl": "+ Chunksize: 512K\n"}, {"pattern": "+ Chunksize: 512K"}),
+        ("beegfs", {"beegfs-ctl": "+ Chunksize: 512K\n"}, {"chunk size": "512K"}),
         (
             "btrfs",
             {"btrfs": "Data, RAID1: total=1GiB\nMetadata, DUP: total=1MiB\n"},
@@ -234,7 +246,7 @@ def test_nfs_from_its_mount_statistics(tmp_path: Path) -> None:
     ],
 )
 def test_tools_of_other_file_systems(
-    tools: Path, tmp_path: Path, kind: str, answers: dict[str, str], facts: dict[str, str]
+    tools: Path, tmp_path: Path, kind: str, answers: dict[str, str], facts: dict[str, object]
 ) -> None:
     """Their texts follow the documentation; without the tools each fact says that they are not installed."""
     target = mounted(tmp_path, kind, source="tank/d")
@@ -263,7 +275,7 @@ def test_ceph_is_asked_in_attributes(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(os, "getxattr", lambda _folder, name: layout if name.endswith("layout") else b"0")
     found = fact(sheet_of(mounted(tmp_path, "ceph"), system), "details", "layout")
     assert found.value == layout.decode()
-    assert found.source == "the attribute ceph.dir.layout"
+    assert found.source == "attribute ceph.dir.layout"
 
 
 def test_limits_of_the_first_version_of_control_groups(tmp_path: Path) -> None:
@@ -277,7 +289,7 @@ def test_limits_of_the_first_version_of_control_groups(tmp_path: Path) -> None:
     }
     sheet = sheet_of(mounted(tmp_path, "tmpfs"), make_tree(tmp_path / "root", files, {}))
     assert value(sheet, "limits", "memory limit") == 4 << 30
-    assert value(sheet, "limits", "processors limit") == 2.5
+    assert value(sheet, "limits", "processor limit") == 2.5
     assert value(sheet, "limits", "I/O limit") == "8:0 1048576"
     bare = sheet_of(mounted(tmp_path, "tmpfs"), make_tree(tmp_path / "bare", {}, {}))
     assert value(bare, "limits", "memory limit") == "none"
@@ -297,12 +309,26 @@ def test_devices_that_file_systems_name(tmp_path: Path) -> None:
     assert device_numbers(system, replace(mounted(tmp_path, "xfs"), mount=None))[0] == []
 
 
+def test_values_by_which_the_kernel_reports_nothing_are_unknown(server: System, tmp_path: Path) -> None:
+    """No text of a file is quoted where the kernel documents that it means that there is none."""
+    nvme = server.root / NVME.lstrip("/")
+    (server.path("/sys/class/net/eth0") / "speed").write_text("-1\n", encoding="ascii")
+    for place in (server.path("/sys/class/net/eth0/device"), nvme / "device"):
+        for folder in (place.resolve(), *place.resolve().parents):
+            if (folder / "numa_node").exists():
+                (folder / "numa_node").write_text("-1\n", encoding="ascii")
+    sheet = sheet_of(mounted(tmp_path, "xfs", "253:1"), server)
+    assert fact(sheet, "interface eth0", "speed").unknown == "the interface reports none"
+    assert fact(sheet, "interface eth0", "NUMA node").unknown == "the system assigns none"
+    assert fact(sheet, "placement", "drive nvme0n1").unknown == "the system assigns none"
+
+
 def test_a_drive_without_a_model_is_said_to_have_none(server: System) -> None:
     """As a virtual machine's: a missing file of the kernel is expected there."""
     (server.root / NVME.lstrip("/") / "nvme/nvme0/model").unlink()
     drive = next(device for device in stack(server, ["253:1"]) if device.name == "nvme0n1")
     (model,) = [fact for fact in device_group(server, drive).facts if fact.name == "model"]
-    assert (model.value, model.unknown) == (None, "the drive reports none, as in virtual machines")
+    assert (model.value, model.unknown) == (None, "the drive reports none, as is usual in virtual machines")
 
 
 def test_a_model_cannot_steer_a_terminal(server: System) -> None:

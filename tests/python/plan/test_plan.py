@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_documents import frames_document, run_of, searched, step_of, verdict_of
+from bench_documents import frames_document, run_of, searched, step_from, step_of, verdict_of
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner, Result
 
@@ -17,6 +17,7 @@ from penstock.model.bench.campaigns import Campaign, Case, CaseRun
 from penstock.model.bench.load import NullBackend
 from penstock.model.bench.runs import Check, Run, StreamFigures
 from penstock.model.catalogue import custom_detector
+from penstock.model.plan.blocks import blocks_and_media
 from penstock.model.plan.sizing import CodecMeasurement, Sizing
 
 SCHEMA = Path(__file__).resolve().parents[3] / "docs" / "reference" / "sizing.schema.json"
@@ -42,7 +43,8 @@ def one_line(text: str) -> str:
 
 def test_detectors_with_a_ratio() -> None:
     found = sizing(
-        "2xeiger2-16m@100", "pilatus-6m", "--ratio", "8", "--codec-speed", "1GB/s", "--duty", "0.5"
+        *("2xeiger2-16m@100", "pilatus-6m", "--ratio", "8", "--codec-speed", "1GB/s", "--duty", "0.5"),
+        *("--compressed-by", "recorder"),
     )
     frame = 4362 * 4148 * 2
     assert [each.count for each in found.detectors] == [2, 1]
@@ -53,10 +55,76 @@ def test_detectors_with_a_ratio() -> None:
     assert found.detectors[0].compression.ratio_from == "stated"
 
 
+def test_the_first_line_is_the_answer() -> None:
+    lines = invoke("2xeiger2-16m@100").stdout.splitlines()
+    assert lines[0] == "Needs 1.24 GB/s write, 2.98 PB, 1 recorder server (30 days at 100 % duty)"
+    several = ("eiger2-16m@100,duty=0.3", "pilatus-6m", "--block", "lto-9", "--retention", "1y")
+    first = invoke(*several).stdout.splitlines()[0]
+    assert "at least 1 recorder server, 2 x LTO-9 drive, " in first
+    assert first.endswith(" cartridges (1 year)"), "the duty cycles differ"
+
+
+def test_an_assumed_duty_cycle_is_a_warning() -> None:
+    def warns(*arguments: str) -> bool:
+        return any("no duty cycle given" in note for note in sizing(*arguments).notes)
+
+    assert warns("pilatus-6m")
+    assert warns("pilatus-6m,duty=0.3", "eiger2-4m")
+    for stated in (("--duty", "1"), ("--hours-per-day", "24")):
+        assert not warns("pilatus-6m", *stated)
+    assert not warns("pilatus-6m,duty=0.3")
+
+
+def test_years_are_listed_up_to_the_retention() -> None:
+    assert [len(sizing("pilatus-6m", "--retention", age).years) for age in ("30d", "10y", "99y")] == [
+        5,
+        10,
+        30,
+    ]
+    assert len(sizing("pilatus-6m", "--retention", "10y", "--years", "3").years) == 3
+
+
+def test_a_detector_that_sends_compressed_frames_takes_no_cores() -> None:
+    found = sizing("eiger2-16m@100", "--ratio", "8", "--headroom", "0", "--link", "1GB/s")
+    assert (found.detectors[0].compresses, found.cores) == ("detector", 0)
+    assert found.links[0].in_ports == 1, "452 MB/s of 3.62 GB/s"
+    shown = one_line(invoke("eiger2-16m@100").stdout)
+    assert "cores for compression, with headroom none: the detectors compress" in shown
+    assert "compresses the detector, which sends bslz4 (--compressed-by)" in shown
+    for options in (("--compressed-by", "recorder"), ("--encoding", "bszstd")):
+        again = sizing("eiger2-16m@100", "--ratio", "8", "--codec-speed", "1GB/s", *options)
+        assert (again.detectors[0].compresses, again.cores) == ("recorder", 5)
+
+
+def test_redundancy_requires_a_number_of_hosts() -> None:
+    found = sizing("pilatus-6m", "--duty", "1", "--block", "ceph-nvme-6-2")
+    (block,) = found.blocks
+    assert (block.blocks, block.decides) == (8, "redundancy")
+    shown = one_line(invoke("pilatus-6m", "--duty", "1", "--block", "ceph-nvme-6-2").stdout)
+    assert "8 x Ceph node" in shown
+    assert "8 blocks: redundancy 6+2 requires that many" in shown
+    assert blocks_and_media(block, 1.0) == (8, 0), "in the years to come, too"
+
+
+def test_too_few_hosts_to_rebuild_are_a_warning() -> None:
+    def notes(*arguments: str) -> str:
+        return " ".join(sizing("pilatus-6m", "--duty", "1", *arguments).notes)
+
+    assert "failure domain requires 8; to rebuild after one fails it requires 9" in notes(
+        "--block", "ceph-nvme-6-2"
+    )
+    assert "requires 3; to rebuild after one fails it requires 4" in notes(
+        "--retention", "5d", "--tier", "all,block=ceph-nvme-3-copies"
+    )
+    assert "failure domain" not in notes("--block", "ceph-nvme-6-2", "--retention", "1y")
+    assert "failure domain" not in notes("--block", "nvme-server-example"), "it is redundant by itself"
+
+
 def test_the_tables_name_what_is_needed_and_what_is_assumed() -> None:
-    shown = one_line(invoke("eiger2-16m", "--ratio", "8", "--block", "nvme-server-example").stdout)
+    options = ("--ratio", "8", "--block", "nvme-server-example", "--retention", "90d")
+    shown = one_line(invoke("pilatus-6m", *options).stdout)
     for words in (
-        "EIGER2 X 16M x 1 130 Hz",
+        "PILATUS 6M x 1 25 Hz",
         "unknown",
         "--codec-speed",
         "100 Gb/s",
@@ -84,7 +152,7 @@ def test_a_custom_detector_and_a_rate() -> None:
 
 def test_links_and_servers_of_a_choice() -> None:
     network = ("--link", "40Gb/s", "--link-efficiency", "1", "--server-bandwidth", "1GB/s")
-    found = sizing("eiger2-16m@100", "--headroom", "0", *network)
+    found = sizing("eiger2-16m@100", "--headroom", "0", "--compressed-by", "recorder", *network)
     assert [(link.bytes_per_s, link.in_ports, link.out_ports) for link in found.links] == [(5e9, 1, 1)]
     assert found.servers.servers == 4  # 3.62 GB/s
 
@@ -104,12 +172,14 @@ def test_markdown_is_a_new_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], ["no detector, --write or --capacity given", "--write"]),
+        ([], ["no detector, --beamlines, --write or --capacity given", "penstock detectors"]),
         (["nosuch"], ["nosuch", "penstock detectors"]),
         (["0xpilatus-6m"], ["0xpilatus-6m"]),
         (["eiger2-4m@100Hz"], ['rate "100Hz" in eiger2-4m@100Hz', "such as eiger2-4m@100"]),
         (["2*eiger2-4m"], ["write 2xeiger2-4m for 2 detectors"]),
         (["eiger2-4mx2@5"], ["write 2xeiger2-4m@5 for 2 detectors"]),
+        (["2eiger2-4m"], ['unknown detector "2eiger2-4m"', "write 2xeiger2-4m for 2 detectors"]),
+        (["3 eiger2-4m@5,ratio=2"], ["write 3xeiger2-4m@5,ratio=2 for 3 detectors"]),
         (["eiger2-4m,ratio=0.5"], ["below the minimum of 1"]),
         (["pilatus-6m", "--ratio", "0.5"], ["--ratio: 0.5 is below the minimum of 1"]),
         (["pilatus-6m", "--duty", "some"], ['--duty: "some" is not a share', "0.3 or 30%"]),
@@ -118,7 +188,28 @@ def test_markdown_is_a_new_file(tmp_path: Path) -> None:
         (["pilatus-6m", "--duty", "1.5"], ["--duty", "1.5"]),
         (["pilatus-6m", "--duty", "nan"], ["--duty", "nan"]),
         (["pilatus-6m", "--headroom", "-1"], ["--headroom", "-1"]),
-        (["pilatus-6m", "--retention", "inf"], ["--retention", "inf"]),
+        (["pilatus-6m", "--retention", "inf"], ["--retention", "inf", "2y"]),
+        (["pilatus-6m", "--retention", "101y"], ["--retention", "101y", "100 years"]),
+        (["pilatus-6m", "--retention", "3 parsecs"], ["--retention", "3 parsecs", "6mo"]),
+        (["pilatus-6m", "--growth", "much"], ["--growth", "much", "20%"]),
+        (["pilatus-6m", "--growth", "1100%"], ["--growth", "11 exceeds the maximum of 10"]),
+        (["pilatus-6m", "--years", "0"], ["--years: 0 is below the minimum of 1"]),
+        (["pilatus-6m", "--compression", "best"], ["--compression", "best", "typical"]),
+        (["pilatus-6m", "--tier", "fast=2w"], ["--tier fast", "the last tier has no age"]),
+        (["pilatus-6m", "--tier", "fast", "--tier", "tape"], ["--tier fast", "age", "missing"]),
+        (
+            ["pilatus-6m", "--tier", "a=2w", "--tier", "b=1w", "--tier", "c"],
+            ["--tier b", "1 week", "2 weeks"],
+        ),
+        (["pilatus-6m", "--tier", "a=2w", "--tier", "a"], ["two tiers are called a"]),
+        (["pilatus-6m", "--tier", "a=soon", "--tier", "b"], ["a=soon", "not an age"]),
+        (["pilatus-6m", "--tier", "a=2w,blok=x", "--tier", "b"], ['unknown setting "blok"']),
+        (["pilatus-6m", "--tier", "a=2w,block=nosuch", "--tier", "b"], ['unknown block "nosuch"']),
+        (["eiger2-1m-w"], ["the rate of EIGER2 X 1M-W is unknown", "eiger2-1m-w@HZ"]),
+        (["pilatus-6m", "--file", "x.yaml"], ["--file", "custom"]),
+        (["custom", "--file", "absent.yaml"], ["absent.yaml", "does not exist"]),
+        (["pilatus-6m", "--beamlines", "x.yaml"], ["--beamlines excludes the detector pilatus-6m"]),
+        (["--beamlines", "absent.yaml"], ["absent.yaml", "does not exist"]),
         (["pilatus-6m", "--fill", "0"], ["--fill", "0"]),
         (["pilatus-6m", "--ratio", "nan"], ["--ratio", "nan"]),
         (["pilatus-6m", "--ratio", "0"], ["--ratio", "0"]),
@@ -188,14 +279,15 @@ def test_spares_are_counted_in_the_block() -> None:
 
 
 def test_unknown_cores_make_the_servers_a_lower_bound() -> None:
-    assert "at least 1 (network: 1; cores: unknown" in one_line(invoke("eiger2-4m", "--ratio", "8").stdout)
+    assert "at least 1 (network: 1; cores: unknown" in one_line(invoke("pilatus-6m", "--ratio", "8").stdout)
 
 
 def test_detectors_may_have_their_own_ratio_and_duty() -> None:
     found = sizing("eiger2-16m@100,ratio=8,duty=0.5", "eiger2-16m@100", "--retention", "1")
     own, other = found.detectors
-    assert (own.compression.ratio, own.duty, other.compression.ratio, other.duty) == (8, 0.5, 1, 1)
-    assert found.average_stored_bytes_per_s == pytest.approx(own.raw_bytes_per_s * (0.5 / 8 + 1))
+    assert (own.compression.ratio, own.duty, other.compression.ratio, other.duty) == (8, 0.5, 7, 1)
+    assert own.compression.catalogue is None
+    assert found.average_stored_bytes_per_s == pytest.approx(own.raw_bytes_per_s * (0.5 / 8 + 1 / 7))
 
 
 @pytest.mark.parametrize("text", ["eiger2-16m,ratio=x", "eiger2-16m,duty=2", "eiger2-16m,rat=3"])
@@ -206,7 +298,7 @@ def test_wrong_settings_of_a_detector_are_named(text: str) -> None:
 
 
 def test_assumptions_have_ratio_and_codec_speed() -> None:
-    shown = one_line(invoke("eiger2-16m", "--ratio", "8", "--codec-speed", "1GB/s").stdout)
+    shown = one_line(invoke("pilatus-6m", "--ratio", "8", "--codec-speed", "1GB/s").stdout)
     assert "compression ratio 8, stated (--ratio" in shown
     assert "codec speed 1 GB/s per core, stated (--codec-speed)" in shown
 
@@ -252,6 +344,16 @@ def test_a_short_run_and_one_with_warnings_are_noted(tmp_path: Path) -> None:
     notes = " ".join(Sizing.model_validate_json(result.stdout).notes)
     assert "a run took only" in notes
     assert "a run has warnings" in notes
+
+
+def test_the_preliminary_run_of_a_verdict_is_not_noted(tmp_path: Path) -> None:
+    """It enters no metric, and takes milliseconds."""
+    probe = step_from("probe", fast_run(0.04, "warning"))
+    steps = [probe, step_of("rate", frames_document()), step_of("full speed", fast_run(10.0).document)]
+    result = measured(tmp_path, verdict_of(*steps, search=searched(held_hz=20.0)))
+    notes = " ".join(Sizing.model_validate_json(result.stdout).notes)
+    assert "a run took only" not in notes
+    assert "a run has warnings" not in notes
 
 
 def at_rate() -> Run:

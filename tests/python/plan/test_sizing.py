@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from penstock.model.catalogue import Detector
 from penstock.model.errors import UsageError
 from penstock.model.plan.blocks import Redundancy, find_block
-from penstock.model.plan.sizing import Assumptions, Compression, Order, Wanted, size
+from penstock.model.plan.orders import Order
+from penstock.model.plan.sizing import Assumptions, Compression, Wanted, size
 from penstock.programs.locate import blocks_folder
 
 BRICK = find_block("test-brick-gen2", blocks_folder())

@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_up_server import LIMITS, RINGS
 
 from penstock.model.plan import system_texts
 from penstock.model.plan.system_texts import (
@@ -16,6 +18,7 @@ from penstock.model.plan.system_texts import (
     Processors,
     ProcessorTime,
     Quota,
+    Rings,
     format_cpu_list,
     mitigations_word,
     others_share,
@@ -25,6 +28,7 @@ from penstock.model.plan.system_texts import (
     parse_cpu_max,
     parse_cpuinfo,
     parse_fields,
+    parse_limit,
     parse_meminfo,
     parse_mountstats,
     parse_number,
@@ -32,6 +36,7 @@ from penstock.model.plan.system_texts import (
     parse_processor_time,
     parse_properties,
     parse_quota,
+    parse_rings,
     parse_xfs_info,
 )
 
@@ -220,6 +225,27 @@ def test_numbers_come_back(number: int, space: str) -> None:
     assert parse_number(f"{space}{number}{space}") == number
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (RINGS.format(now=512), Rings(512, 8192)),
+        ("RX: 512\n", None),
+        ("netlink error: Operation not supported\n", None),
+        (RINGS.format(now="n/a"), None),
+    ],
+)
+def test_rings_of_ethtool(text: str, found: Rings | None) -> None:
+    assert parse_rings(text) == found
+
+
+def test_limits_of_a_process() -> None:
+    assert parse_limit(LIMITS.format(files=1024), "Max open files") == 1024
+    assert parse_limit(LIMITS.format(files="unlimited"), "Max open files") == "unlimited"
+    assert parse_limit(LIMITS.format(files=1024), "Max nothing") is None
+    own = Path("/proc/self/limits").read_text(encoding="utf-8")
+    assert parse_limit(own, "Max open files") in (resource.getrlimit(resource.RLIMIT_NOFILE)[0], "unlimited")
+
+
 PARSERS: list[Callable[[str], Any]] = [
     parse_number,
     parse_chosen,
@@ -236,8 +262,10 @@ PARSERS: list[Callable[[str], Any]] = [
     parse_cpu_max,
     lambda text: parse_pcie(text, text),
     lambda text: mitigations_word([text], text),
+    lambda text: parse_limit(text, "Max open files"),
+    parse_rings,
 ]
-REAL = "\n".join([X86, MOUNTSTATS, XFS_INFO, QUOTA])
+REAL = "\n".join([X86, MOUNTSTATS, XFS_INFO, QUOTA, LIMITS, RINGS])
 
 
 def test_all_parsers_are_tried_with_hostile_texts() -> None:

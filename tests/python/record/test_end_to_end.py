@@ -291,7 +291,11 @@ def test_series_that_are_rejected_count_and_are_reported(record: Record, run: Ru
     assert simulate(run, recorder.address, "--frames", "4", "--series-name", "b").returncode == 0
     _, log = recorder.process.communicate(timeout=60)
     assert recorder.process.returncode == 1
-    assert "1 of 2 series had problems: taken was rejected" in " ".join(log.split()), log
+    assert "1 of 2 series had problems: taken was rejected what to do: the log above" in " ".join(
+        log.split()
+    ), log
+    assert log.count("taken.h5 exists already") == 2, "once for each attempt, and not again at the end"
+    assert "let the recorder replace it with --overwrite" in log
     assert (tmp_path / "taken.h5").read_text() == "precious"
 
 

@@ -158,7 +158,8 @@ def test_a_killed_recorders_file_is_recovered_and_gone_on_in(
 ) -> None:
     configuration = configure(tmp_path, "{filter: 32008, parameters: [0, 3, 2]}")
     recorders = Recorders(record, tmp_path, free_port, configuration)
-    options = ("--frames", "800", "--rate", "800", "--series-name", "on")
+    # Long enough that it still goes on when its progress, told twice a second, is known here.
+    options = ("--frames", "4000", "--rate", "800", "--series-name", "on")
     with simulator(f"127.0.0.1:{free_port}", *options) as detector:
         progress_beyond(recorders.current, 200)
         recorders.kill()
@@ -168,8 +169,8 @@ def test_a_killed_recorders_file_is_recovered_and_gone_on_in(
         end = recorders.current.series_end()
         _, log = detector.communicate(timeout=60)
         assert detector.returncode == 0, log
-    assert (end.frames_received, end.frames_written, end.missing) == (800, 800, 0)
-    is_whole(run, file, 800)
+    assert (end.frames_received, end.frames_written, end.missing) == (4000, 4000, 0)
+    is_whole(run, file, 4000)
 
     assert run("recover", str(copy)).returncode == 0
     assert stamps_are_right(copy) > 200

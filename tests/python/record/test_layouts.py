@@ -200,6 +200,7 @@ def test_a_frame_whose_file_is_closed_is_dropped_and_holds_no_acknowledgement_ba
     assert numpy.array_equal(numpy.delete(data, absent, 0), numpy.delete(pixels, absent, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("layout", "ranks"), [("split", 1), ("per_writer", 2)])
 def test_what_was_acknowledged_survives_a_killed_recorder(
     job: Callable[..., Job], run: Run, tmp_path: Path, layout: str, ranks: int

@@ -1,5 +1,6 @@
 """Options are declared once on each side: models, native programs and reference agree."""
 
+import ast
 import json
 import re
 import subprocess
@@ -20,7 +21,9 @@ from penstock.model.configuration import Configuration
 from penstock.model.plans import CheckPlan, DetectorPlan, RecorderPlan, RecoverPlan
 from penstock.programs.locate import find_program
 
-REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
+ROOT = Path(__file__).parents[3]
+REFERENCE = ROOT / "docs" / "reference"
+COMMANDS = ROOT / "python" / "penstock" / "cli"
 PLANS: dict[str, type[BaseModel]] = {
     "penstock-recorder": RecorderPlan,
     "penstock-load": LoadPlan,
@@ -35,7 +38,11 @@ ONLY_NATIVE = {
     "penstock-check": {"dataset", "decode", "log_level"},  # of tests and of people who call it
     "penstock-recover": {"log_level", "series"},  # the recorder asks for its series itself
 }
-ONLY_PYTHON = {"penstock-recorder": {"file_mode"}}  # an option of the program
+ONLY_PYTHON = {
+    "penstock-recorder": {"file_mode"},  # an option of the program
+    # Plans in documents: processes of their own carry out the workloads of the sciences.
+    "penstock-load": {f"workload.science.{each}" for each in ("kind", "name", "jobs", "parameters")},
+}
 # The limit depends on another field, and each side says so in a rule of its own.
 DEPENDENT = {
     "content_ratio",
@@ -222,3 +229,20 @@ def test_a_size_is_told_from_a_number() -> None:
     model = type("Model", (BaseModel,), {"__annotations__": {"pool": Annotated[size, Cli()]}})
     (field,) = cli_fields(model)
     assert field.takes_text
+
+
+def helps_of(path: Path) -> list[str]:
+    """Of the options and arguments that a module of commands declares itself."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+    declared = [call for call in calls if ast.unparse(call.func) in ("typer.Option", "typer.Argument")]
+    values = [keyword.value for call in declared for keyword in call.keywords if keyword.arg == "help"]
+    return [str(value.value) for value in values if isinstance(value, ast.Constant)]
+
+
+@pytest.mark.parametrize("name", ["verdict", "rehearse"])
+def test_an_option_that_means_the_same_is_declared_once(name: str) -> None:
+    modules = [path for path in COMMANDS.rglob("*.py") if path.stem != name]
+    elsewhere = {text for path in modules for text in helps_of(path)}
+    own = helps_of(COMMANDS / "bench" / f"{name}.py")
+    assert own
+    assert not elsewhere & set(own)

@@ -2,17 +2,29 @@
 
 import io
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from penstock.model.events import (
     DetectorProgress,
     DetectorSeriesEnd,
+    LoadProgress,
     RecorderProgress,
     RecorderSeriesEnd,
     SeriesStart,
     Waiting,
 )
-from penstock.report.progress import ProgressView, detector_summary, recorder_summary, show
+from penstock.report.progress import (
+    ProgressView,
+    detector_summary,
+    load_line,
+    recorder_summary,
+    show,
+    show_load,
+)
+from penstock.report.remaining import Pace, left_text
 
 
 def test_bar_of_a_series_ends_with_the_series() -> None:
@@ -26,13 +38,24 @@ def test_bar_of_a_series_ends_with_the_series() -> None:
         assert not view._bars.tasks
 
 
+def test_all_bars_end_together() -> None:
+    """A check that ends early must not leave its bar at 80 %."""
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=100)
+    with ProgressView(terminal) as view:
+        view.update("verifying chunks", 8, 10, "80 %")
+        view.update("recording", 3, 10, "3 of 10 frames")
+        view.end_all()
+        assert view._bars is not None
+        assert not view._bars.tasks
+
+
 def test_the_summary_of_a_paced_series_has_its_rate() -> None:
     """40 frames at 130 Hz take 39 intervals."""
     end = DetectorSeriesEnd(event="series_end", time=0, frames_sent=40, sending_seconds=39 / 130, seconds=1)
     assert "(130 Hz)" in detector_summary(end)
 
 
-def test_lines_in_a_log_come_every_10_s() -> None:
+def test_lines_in_a_log_come_after_2_s_and_then_every_10_s() -> None:
     plain = Console(file=io.StringIO(), width=200)
     now = 0.0
     view = ProgressView(plain, lambda: now)
@@ -40,7 +63,140 @@ def test_lines_in_a_log_come_every_10_s() -> None:
         now = step * 0.5
         view.update("verifying chunks", step, 40, f"{step} of 40")
     lines = plain.file.getvalue().splitlines()  # type: ignore[attr-defined]
-    assert lines == [f"verifying chunks: {step} of 40" for step in (0, 20, 40)]
+    assert lines == [
+        "verifying chunks: 4 of 40, about 18 s left",
+        "verifying chunks: 24 of 40, about 8 s left",
+    ]
+
+
+def test_jobs_that_work_for_a_time_end_then_whatever_they_have_done() -> None:
+    now = 0.0
+    plain = Console(file=io.StringIO(), force_terminal=False, width=200)
+    view = ProgressView(plain, lambda: now)
+    for now in (2.0, 4.0, 35.0):
+        show_load(
+            view,
+            LoadProgress(
+                event="progress",
+                phase="files written",
+                unit="operations",
+                done=round(now) ** 2,
+                seconds=now,
+                seconds_left=40 - now,
+            ),
+        )
+    lines = plain.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert lines == ["files written: 4 done, 38 s left", "files written: 1225 done, 5 s left"]
+
+
+def test_the_first_iteration_of_some_is_not_counted() -> None:
+    event = LoadProgress(event="progress", phase="truth", unit="operations", done=8, total=10)
+    assert load_line(event) == "8 of 10"
+    assert load_line(event.model_copy(update={"iteration": 1})) == "8 of 10, iteration 2"
+
+
+def test_what_ends_within_2_s_is_not_in_a_log() -> None:
+    """Otherwise a short check prints a line for each of its steps."""
+    plain = Console(file=io.StringIO(), width=200)
+    now = 0.0
+    view = ProgressView(plain, lambda: now)
+    for step in ("reading the index", "verifying chunks", "verifying bytes outside the chunks"):
+        view.update(step, 0, 10, "0 %")
+        now += 1.9
+        view.update(step, 9, 10, "90 %")
+        view.end(step)
+    assert isinstance(plain.file, io.StringIO)
+    assert plain.file.getvalue() == ""
+
+
+def test_the_summary_of_a_sender_leaves_its_problem_to_the_error() -> None:
+    end = DetectorSeriesEnd(event="series_end", time=0, frames_sent=4, problem="frame 4: refused", seconds=1)
+    assert "refused" not in detector_summary(end)
+
+
+def test_a_bar_has_its_remaining_time_and_that_of_the_command() -> None:
+    now = 0.0
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=100)
+    with ProgressView(terminal, lambda: now) as view:
+        assert view._bars is not None
+        view.expect(600)
+        view.update("frames", 0, 100, "")
+        assert view._bars.tasks[0].fields["left"] == "about 10 min left in all"
+        now = 10.0
+        view.update("frames", 20, 100, "")
+        assert view._bars.tasks[0].fields["left"] == "about 40 s left, about 10 min left in all"
+        view.end("frames")
+        view.update("frames", 30, 100, "")
+        assert view._bars.tasks[0].fields["left"] == "about 10 min left in all"
+
+
+def test_the_remaining_time_of_the_command_is_never_less_than_that_of_its_step() -> None:
+    now = 0.0
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=100)
+    with ProgressView(terminal, lambda: now) as view:
+        assert view._bars is not None
+        view.expect(100)
+        view.update("frames", 0, 100, "")
+        now = 10.0
+        view.update("frames", 2, 100, "")
+        assert view._bars.tasks[0].fields["left"] == "about 9 min left, in all at least as long"
+
+
+def test_what_waits_has_no_remaining_time() -> None:
+    """The pace says nothing about storage that is full."""
+    plain = Console(file=io.StringIO(), width=200)
+    now = 0.0
+    view = ProgressView(plain, lambda: now)
+    for second, frames in ((0.0, 10), (11.0, 20)):
+        now = second
+        event = {"series_unique_id": "s", "frames_written": frames, "frames_announced": 400}
+        show(view, RecorderProgress(event="progress", time=0, **event))
+    show(view, RecorderProgress(event="progress", time=0, holdup="storage full", **event))
+    assert isinstance(plain.file, io.StringIO)
+    later, last = plain.file.getvalue().splitlines()
+    assert later.endswith(", about 7 min left")
+    assert last == "s: 20 of 400 frames, storage full"
+
+
+def test_the_wait_for_a_receiver_counts_down() -> None:
+    plain = Console(file=io.StringIO(), width=200)
+    show(
+        ProgressView(plain),
+        Waiting(event="waiting", time=0, address="tcp://a:1", seconds=60, seconds_left=41.2),
+    )
+    assert isinstance(plain.file, io.StringIO)
+    assert plain.file.getvalue() == "waiting for tcp://a:1: 42 s left\n"
+
+
+def test_the_pace_is_that_of_the_last_half_minute() -> None:
+    """A cache takes 1000/s for 100 s; then the disk takes 100/s."""
+    pace, left = Pace(), None
+    for second in range(201):
+        done = 1000 * min(second, 100) + 100 * max(0, second - 100)
+        left = pace.left_s(float(second), done, 200_000)
+        if second == 1:
+            assert left is None, "it is not known yet"
+        if second == 100:
+            assert left == pytest.approx(100)
+    assert left == pytest.approx(900)
+
+
+def test_another_iteration_begins_anew() -> None:
+    pace = Pace()
+    for second in range(11):
+        pace.left_s(float(second), 10 * second, 100)
+    assert pace.left_s(11.0, 0, 100) is None
+    assert pace.left_s(14.0, 60, 100) == pytest.approx(2)
+    assert pace.left_s(15.0, 100, 100) is None, "it is done"
+    assert Pace().left_s(15.0, 100, 0) is None, "the end is not known"
+
+
+@given(st.floats(0, 1e8))
+def test_remaining_times_are_rounded_up(seconds: float) -> None:
+    number, unit = left_text(seconds).removesuffix(" left").split()[:2]
+    factor = {"s": 1, "min": 60, "h": 3600}[unit]
+    assert float(number) > 0
+    assert seconds <= float(number) * factor + (3600 if unit == "h" else 0)
 
 
 def test_no_bar_outlives_the_view() -> None:

@@ -190,6 +190,7 @@ def test_pulled_frames_find_the_series_that_started_elsewhere(
     assert recorder.stop() == 0, "".join(recorder.log)
 
 
+@pytest.mark.slow
 def test_frames_that_two_ranks_received_are_there_once(
     job: Callable[..., Job], run: Run, tmp_path: Path
 ) -> None:
@@ -248,6 +249,7 @@ def test_what_was_acknowledged_survives_a_killed_rank(
     assert set(range(acknowledged)) <= set(received), "no acknowledged frame is lost"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_job_that_is_started_again_goes_on_in_its_file(
     job: Callable[..., Job], run: Run, tmp_path: Path, victim: int

@@ -68,6 +68,7 @@ MOUNTS = """\
 40 22 0:45 / /data rw,noatime shared:9 - nfs4 server:/export rw,vers=4.2,rsize=524288,wsize=1048576,hard
 41 40 0:46 / /data/fast\\040disk rw - lustre mgs@tcp:/fast rw,flock
 42 22 0:47 / /dat rw - tmpfs tmpfs rw
+43 22 0:48 / /moose rw - fuse mfs\\04310.0.0.1:9421 rw,user_id=0
 """
 
 
@@ -92,6 +93,7 @@ def test_gpfs() -> None:
 def test_beegfs() -> None:
     assert parse_beegfs_entry(BEEGFS) == Striping(512 * KIB, 4)
     assert parse_beegfs_entry("+ Chunksize: 1M\n") == Striping(MIB, 0)
+    assert parse_beegfs_entry("+ Chunksize: 512k\n") == Striping(512 * KIB, 0), "as version 7.2 prints it"
     assert parse_beegfs_entry("Chunksize: 0\n") is None
     assert parse_beegfs_entry("") is None
 
@@ -105,6 +107,9 @@ def test_the_innermost_mount_counts() -> None:
     assert kind("/home") == "ext4"
     assert kind("/data/run1") == "nfs4"
     assert kind("/data/fast disk/x") == "lustre"
+    moose = find_mount(Path("/moose"), MOUNTS)
+    assert moose is not None
+    assert moose.source == "mfs#10.0.0.1:9421"
     assert kind("/dat") == "tmpfs"
     assert kind("/database") == "ext4"
 

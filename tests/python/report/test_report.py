@@ -11,6 +11,7 @@ import pytest
 from bench_documents import (
     CONDITIONS,
     frames_document,
+    simulated_document,
     step_of,
     verdict_of,
 )
@@ -38,7 +39,7 @@ from penstock.files.documents import Document, read_document
 from penstock.files.space import write_document
 from penstock.model.bench.campaigns import Campaign, Case, CaseFailure, CaseRun, Target
 from penstock.model.bench.comparisons import Comparison
-from penstock.model.bench.runs import Run, StreamFigures, Verdict
+from penstock.model.bench.runs import Check, Run, Step, StreamFigures, Verdict
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.text import counted
 from penstock.report.comparisons import comparison_view
@@ -46,6 +47,17 @@ from penstock.report.network import network_plan_view
 from penstock.report.pages.documents import page_of
 from penstock.report.pages.html import html_of
 from penstock.report.pages.markdown import markdown_of
+from penstock.report.pages.page import Lines, Page, Section
+from penstock.report.pages.parts import conditions_block
+
+LATE = Check(
+    name="generator on schedule",
+    outcome="failed",
+    expected="all within 1 s",
+    actual="99.9 % within 2 s",
+    bias="worse",
+    advice="run on an idle machine",
+)
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -63,12 +75,13 @@ def test_several_documents_are_one_page() -> None:
 
 def test_a_verdict_says_what_matters() -> None:
     page = page_of(DOCUMENTS["verdict"], "x.json")
-    assert page.answer == "Yes"
+    assert page.answer == "Yes (95 % confidence)"
     words = Parsed(html_of([page])).words
     for said in (
         "Does this storage sustain the PILATUS 6M?",
         "needed 10 MB/s",
-        "measured 20 MB/s 20 Hz sustained (2 runs), 30 Hz not sustained (2 runs)",
+        "sustained at least 20 MB/s, less than 30 MB/s 20 Hz sustained (2 runs), 30 Hz not sustained"
+        " (2 runs)",
         "margin factor 2",
         "equivalent detectors 2",
         "0 of 600",
@@ -114,7 +127,7 @@ def test_outcomes_stand_whole_on_a_narrow_terminal() -> None:
 
 def test_a_comparison_that_cannot_tell_says_why_on_its_page() -> None:
     page = page_of(a_comparison(0.01, 1.0), "x.json")
-    assert page.answer == "Cannot tell"
+    assert page.answer.startswith("Cannot tell: B was as fast as A (throughput), which is within the noise")
     assert "whose interval includes the threshold of 1 % either way" in Parsed(html_of([page])).words
     one = compare(set_of("A", [0], throughput=[2e9]), set_of("B", [1], throughput=[1e9]))
     require_alone_and_accessible(html_of([page_of(one, "x.json")]))
@@ -134,10 +147,16 @@ def test_a_report_of_a_comparison_is_written_and_other_documents_say_what_they_a
     assert refused.returncode == 2
     assert "is a comparison, but --csv requires runs" in refused.stderr
     assert not (tmp_path / "x.md").exists()
+    of_run = write(tmp_path / "run.json", a_run())
+    both = run("report", str(document), of_run, "--csv", str(tmp_path / "x.csv"))
+    assert both.returncode == 0, both.stderr
+    assert f"{document} has no runs" in " ".join(both.stderr.split())
+    assert of_run in (tmp_path / "x.csv").read_text(encoding="utf-8")
     document.write_text('{"format": "penstock-trend 1"}')
     refused = run("report", str(document), "--output", str(tmp_path / "y.html"))
     assert refused.returncode == 2
-    assert "is a trend; runs, verdicts, campaigns and comparisons are accepted here" in refused.stderr
+    accepted = "runs, verdicts, rehearsals, campaigns and comparisons are accepted here"
+    assert f"is a trend; {accepted}" in refused.stderr
     assert "compare --trend" in refused.stderr
 
 
@@ -161,6 +180,52 @@ def test_invalid_figures_are_marked_wherever_they_stand(document: Document) -> N
     markdown = markdown_of([page_of(document, "x.json")])
     assert re.search(r"~~10 MB/s~~", markdown)
     assert {line["validity"] for line in lines_of({"x.json": document})} == {"invalid"}
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        (
+            step_of("rate", simulated_document(0.2), LATE),
+            "The generator was late (99.9 % within 2 s), which cannot make a no wrong",
+        ),
+        (step_of("rate", frames_document(), LATE), "sustained in spite of it"),
+    ],
+)
+def test_a_late_generator_strikes_out_no_evidence_of_a_verdict(step: Step, why: str) -> None:
+    verdict = verdict_of(step)
+    html = html_of([page_of(verdict, "x.json")])
+    assert step.run.validity == "invalid"
+    assert verdict.answer in ("no", "likely yes")
+    assert Parsed(html).struck == []
+    assert "INVALID" not in html
+    assert why in Parsed(html).words
+    assert "INVALID" not in markdown_of([page_of(verdict, "x.json")])
+
+
+def test_signs_of_numbers_are_not_escaped_in_markdown() -> None:
+    def rendered(line: str) -> str:
+        page = Page(
+            title="t",
+            answer="",
+            answer_state="",
+            subtitle="s",
+            source="x",
+            sections=[Section("", [Lines("", [line])])],
+        )
+        return markdown_of([page])
+
+    assert "\n- -1.21 % at the end\n" in rendered("-1.21 % at the end")
+    for mark in ("- a list", "---", "+ a list", "> a quote", "# a title"):
+        assert f"\n- \\{mark}\n" in rendered(mark)
+
+
+def test_versions_that_differ_between_runs_are_named_once() -> None:
+    made = [
+        CONDITIONS.model_copy(update={"versions": {"penstock": "0.1.0", "commit": commit}})
+        for commit in ("1a2b", "3c4d", "1a2b")
+    ]
+    assert conditions_block(made).rows["versions"] == "penstock 0.1.0, commit 1a2b / 3c4d"
 
 
 def test_valid_figures_are_not_marked() -> None:
@@ -396,6 +461,8 @@ def test_documents_that_are_not_understood_are_named(run: RunCommand, tmp_path: 
         (["run.json", "--output", "run.json"], ["run.json", "exists already"]),
         (["run.json", "--csv", "absent/r.csv"], ["absent/r.csv", "does not exist"]),
         (["run.json", "--csv", "r", "--markdown", "r"], ["--csv", "--markdown"]),
+        (["run.json", "--output", "r.md"], ["--output r.md writes HTML", "use --markdown r.md"]),
+        (["run.json", "--csv", "r.HTML"], ["--csv r.HTML writes CSV", "use --output r.HTML"]),
     ],
 )
 def test_bad_input_is_named(

@@ -161,7 +161,7 @@ def test_impossible_figures_have_a_plot_or_none(
     names = ("due", "dropped", "done", "late", "bytes", "held_max", "time_max_ns")
     columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
     series = {"interval_s": interval, **columns, **({"dropped": [1]} if ragged else {})}
-    plot = series_plot(a_run(series=series), "x")
+    plot = series_plot(a_run(series=series), "x", None, is_void=False)
     assert plot is None or not plot.svg or svgs_of(plot.svg)
 
 

@@ -444,6 +444,7 @@ def test_a_stale_element_harms_nobody(
     assert any('image 0 belongs to a series "s" that is closed' in message for message in refused), refused
 
 
+@pytest.mark.slow
 def test_elements_over_zeromq_need_one_rank(tmp_path: Path, free_port: int) -> None:
     endpoint = f"tcp://127.0.0.1:{free_port}"
     job = Job(tmp_path, 2, "--zmq", endpoint)

@@ -20,10 +20,11 @@ import pytest
 from conftest import Record, RecordCommand
 from mid_series import native_recorder
 from plain_client import ERROR, RESUME, START, Client, Pixels, frames_of, start_fields
+from ports import free_ports
 from warm_command import popen
 
 from penstock.client import Series
-from penstock.model.events import RecorderProgress, SeriesStart
+from penstock.model.events import RecorderProgress, RecorderSeriesEnd, SeriesStart
 from penstock.programs.locate import find_program
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -100,6 +101,7 @@ def is_whole(run: Run, file: Path, frames: int) -> None:
         assert (states.attrs["received"], states.attrs["missing"]) == (frames, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kill", "options"),
     [
@@ -113,32 +115,30 @@ def test_killed_twice_at_random_moments_nothing_is_lost(
     record: Record,
     run: Run,
     tmp_path: Path,
-    free_port: int,
     kill: Callable[[Recorders], None],
     options: tuple[str, ...],
 ) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")  # the moments of the kills
     choice = random.Random(seed)
-    # They become due for longer than both recorders need to start: several ranks take seconds.
+    # They become due for longer than both recorders need to start: several ranks take seconds. On a busy
+    # machine the series may be complete before a kill; the next recorder then has nothing to resume.
     frames = 9600 if "--ranks" in options else 2400
-    recorders = Recorders(record, tmp_path, free_port, *options)
+    port = free_ports(2)  # each rank has one
+    recorders = Recorders(record, tmp_path, port, *options)
     series = ("--frames", str(frames), "--rate", "1200", "--series-name", "on")
-    with simulator(f"127.0.0.1:{free_port}", *series) as detector:
+    with simulator(f"127.0.0.1:{port}", *series) as detector:
         recorders.current.until(SeriesStart)
         for after_s in (choice.uniform(0.2, 0.9), choice.uniform(0.0, 0.5)):
             time.sleep(after_s)
             kill(recorders)
             recorders.start()
-        started = recorders.current.until(SeriesStart)
-        assert isinstance(started, SeriesStart)
-        end = recorders.current.series_end()
-        _, log = detector.communicate(timeout=60)
+        _, log = detector.communicate(timeout=120)
         assert detector.returncode == 0, log
-    assert (end.frames_received, end.frames_written, end.missing) == (frames, frames, 0)
-    assert end.problem is None
     code, log = recorders.current.stop()
     assert code == 0, log
+    ends = [event for event in recorders.current.events if isinstance(event, RecorderSeriesEnd)]
+    assert [(end.frames_received, end.missing, end.problem) for end in ends] in ([], [(frames, 0, None)])
     is_whole(run, tmp_path / "on.h5", frames)
 
 
@@ -337,6 +337,30 @@ def test_what_is_not_this_series_is_left_alone(
         assert "already" in refusal(recorders.current, "one", 6, SHAPE)
         recorders.current.stop()
         assert file.read_bytes() == content
+
+
+def test_the_codec_is_that_of_the_file(record: Record, tmp_path: Path, free_port: int) -> None:
+    recorders = Recorders(record, tmp_path, free_port)
+    frames = frames_of(6)
+    with Client(recorders.current.address) as client:
+        client.start("one", 6, SHAPE)
+        send(client, "one", frames, range(3))
+        safe(client, 3)
+        recorders.kill()
+    configuration = tmp_path / "blocks.yaml"
+    configuration.write_text("codec: {block_bytes: 4096}")
+    recorders.start(str(configuration))
+    assert "its filters are" in refusal(recorders.current, "one", 6, SHAPE)
+    recorders.current.stop()
+    recorders.start("--codec", "deflate")
+    with Client(recorders.current.address) as client:
+        client.start("one", 6, SHAPE, flags=RESUME)
+        send(client, "one", frames, range(3, 6))
+        safe(client, 6)
+    _, log = recorders.current.stop()
+    assert f"{tmp_path / 'one.h5'}: the file uses bslz4: codec deflate is not used" in log
+    with h5py.File(tmp_path / "one.h5") as file:
+        assert np.array_equal(file["/entry/data/data"][:6], frames)
 
 
 def test_a_file_that_is_being_recorded_is_nobody_elses(

@@ -430,9 +430,10 @@ def test_a_start_that_cannot_be_understood_is_a_refused_series(record: Record, t
     assert (refused.series_unique_id, "uint12" in refused.message) == ("bad", True)
 
 
+@pytest.mark.slow
 def test_series_that_never_end_keep_no_other_out(record: Record, tmp_path: Path) -> None:
     (endpoint,) = endpoints(1)
-    recorder = pull(record, tmp_path, endpoint, series=5, settings="end_timeout_s: 60\nidle_timeout_s: 60\n")
+    recorder = pull(record, tmp_path, endpoint, series=5, settings="end_timeout_s: 12\nidle_timeout_s: 12\n")
     names = ("a", "b", "c", "d", "e")
     with Pusher(endpoint) as detector:
         for name in names:

@@ -15,7 +15,7 @@ CHANNELS = ("threshold_1", "threshold_2")
 STORED = {"threshold_1": "", "threshold_2": "_threshold_2"}
 
 
-@pytest.mark.long  # it takes 2 GB of memory
+@pytest.mark.slow  # it takes 2 GB of memory
 def test_masks_and_flat_fields_of_an_eiger2_16m_fit_the_defaults(
     record: Record, tmp_path: Path, free_port: int
 ) -> None:

@@ -292,6 +292,7 @@ def test_a_series_of_a_known_length_is_closed_with_its_last_frame(
     assert [end.reason for end in source.series()] == ["all its frames have arrived"] * 2
 
 
+@pytest.mark.slow
 def test_a_server_that_comes_back(
     server: PvaServer, recorder: RecordCommand, watch: Watch, tmp_path: Path
 ) -> None:
@@ -330,6 +331,7 @@ def comes_back(server: PvaServer, source: Source, initial: int, **command: Any) 
     source.connected()
 
 
+@pytest.mark.slow
 def test_the_old_value_of_a_channel_that_comes_back_begins_no_series(
     server: PvaServer, recorder: RecordCommand, watch: Watch, tmp_path: Path
 ) -> None:
@@ -351,6 +353,7 @@ def test_the_old_value_of_a_channel_that_comes_back_begins_no_series(
         assert file["/entry/metadata/Number"][...].tolist() == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_the_value_of_a_channel_that_comes_back_in_a_series(
     server: PvaServer, recorder: RecordCommand, watch: Watch, tmp_path: Path
 ) -> None:
@@ -371,6 +374,7 @@ def test_the_value_of_a_channel_that_comes_back_in_a_series(
         assert file["/entry/metadata/Number"][7:].tolist() == [8, 9, 10]
 
 
+@pytest.mark.slow
 def test_what_is_kept_at_each_connection_is_not_the_last_frame(
     server: PvaServer, recorder: RecordCommand, watch: Watch
 ) -> None:
@@ -533,6 +537,7 @@ def test_another_channel_is_refused(server: PvaServer, record: Record, tmp_path:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_areadetectors_simulation(record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """pvapy's server, which has nothing to do with p4p; it begins with the first frame."""
     port = free_ports(2)

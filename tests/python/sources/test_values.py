@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_client import ACK, ERROR, Client, frames_of, message
 
+from penstock.cli.record.collect import counts_text
 from penstock.client import Values
 from penstock.client.errors import ClientTimeoutError, ConnectionLostError, FrameError, RefusedError
 from penstock.client.values import NAME_BYTES_MAX, VALUE_BYTES_MAX
@@ -29,6 +30,7 @@ from penstock.files.values.join import by_number, by_time, linear
 from penstock.files.values.journal import JournalState, JournalWriter, read_journal
 from penstock.model import values as model
 from penstock.model.errors import UsageError
+from penstock.programs.collect import Counts
 
 silx_open: Any = silx.io.utils.open
 pytestmark = pytest.mark.usefixtures("nothing_stays_open")
@@ -435,7 +437,7 @@ def test_what_the_collector_would_refuse_is_refused_at_once_and_alone(collect: C
     assert group.columns["good"].tolist() == list(range(len(WRONG)))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_rows_of_very_many_channels_and_large_values_find_room(collect: Collect) -> None:
     """A message holds 4 MiB, and a row may be larger."""
     collector = collect()
@@ -467,7 +469,7 @@ def test_errors_say_that_the_other_end_is_a_collector(collect: Collect, free_por
     values.flush(20)
     collector.stop(signal.SIGKILL)
     values.send(a=1, frame=1)
-    with pytest.raises(ConnectionLostError, match=r"no collector answered.*; 1 batches"):
+    with pytest.raises(ConnectionLostError, match=r"no collector answered.*; 1 batch is not acknowledged"):
         values.close()
 
 
@@ -564,3 +566,15 @@ def test_times_of_exposures_and_clocks_that_differ(tmp_path: Path) -> None:
         done = attach(series, [writer.path], tmp_path / f"{number}.h5", how, dry_run=False)
         with h5py.File(done.output) as file:
             assert np.nan_to_num(file["entry/per_frame/x"][()]).tolist() == rows, how
+
+
+@pytest.mark.parametrize(
+    ("values", "batches", "text"),
+    [(42, 1, "42 values in 1 batch, 0 rejected"), (1, 2, "1 value in 2 batches, 0 rejected")],
+)
+def test_the_summary_of_a_collector_counts_in_singular_and_plural(
+    values: int, batches: int, text: str
+) -> None:
+    """A problem is not in it: it is the command's error."""
+    counts = Counts(values=values, batches=batches, storage_problem="no space left")
+    assert counts_text(counts) == text

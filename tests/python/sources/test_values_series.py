@@ -14,7 +14,7 @@ from conftest import Record, Recorded
 from detector_stream import IDENTITY, frames_of, least_message, multi_dimensional
 from pusher import Pusher
 
-from penstock.files.values.attach import How, attach
+from penstock.files.values.attach import How, attach, summary
 from penstock.files.values.journal import JournalWriter
 
 silx_open: Any = silx.io.utils.open
@@ -115,6 +115,24 @@ def test_exposures_without_a_date_tell_no_time(
         assert ("clock" in file["/entry/start_time"].attrs) != dated
 
 
+def test_a_value_that_is_older_than_an_hour_before_the_first_frame_is_a_warning(
+    recorded: Recorded, tmp_path: Path
+) -> None:
+    """A forgotten time, as of 1970, would otherwise look like a value of the series."""
+    series = recorded(frames_of("uint16"))
+    hour = 3600 * 10**9
+    ages = {"old": time.time_ns() - 26 * hour, "forgotten": 1, "fresh": time.time_ns() - hour // 2}
+    groups = [{"time": [since], "columns": {name: [1.0]}} for name, since in ages.items()]
+    journal = journal_of(tmp_path, *groups)
+    done = attach(series, [journal], None, How(), dry_run=True)
+    assert {each.name for each in done.channels if each.stale_s is not None} == {"old", "forgotten"}
+    told = [line for line in summary(done) if "warning" in line]
+    assert "is 1 day older than the frame; --max-age ignores" in told[0]
+    assert " years older than the frame" in told[1]
+    limited = attach(series, [journal], None, How(max_age_s=10.0), dry_run=True)
+    assert not any(each.stale_s for each in limited.channels), "old values are not used"
+
+
 def test_a_frame_that_is_missing_at_the_end_of_a_scan_has_a_row(recorded: Recorded, tmp_path: Path) -> None:
     """The scan announces more frames than came: rows are those of the ledger."""
     (tmp_path / "settings.yaml").write_text(SCAN.replace("points: 2", "points: 4"))
@@ -129,7 +147,7 @@ def test_a_frame_that_is_missing_at_the_end_of_a_scan_has_a_row(recorded: Record
         assert file["entry/per_frame/x"].attrs["values_outside"] == 12 - len(ledger)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_thousands_of_channels_take_a_second_or_two(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "s.h5", "w") as file:
         file["/entry/penstock/frame_state"] = np.ones(1000, np.uint8)

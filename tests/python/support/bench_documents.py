@@ -2,12 +2,25 @@
 
 from typing import Any
 
+import numpy
+
+from penstock.bench.judge.evidence import Measured
 from penstock.bench.judge.holds import outcome_of
-from penstock.bench.judge.reasons import Measured
 from penstock.bench.judge.verdict import judge
 from penstock.bench.statistics.figures import frame_figures
-from penstock.model.bench.load import LoadDocument
-from penstock.model.bench.runs import Check, Conditions, Run, Search, Step, StepKind, Verdict
+from penstock.bench.statistics.own_time import replay
+from penstock.model.bench.load import FramesWorkload, LoadDocument
+from penstock.model.bench.runs import (
+    Check,
+    Conditions,
+    Meanwhile,
+    Run,
+    Search,
+    Step,
+    StepKind,
+    StorageWaits,
+    Verdict,
+)
 
 EMPTY = {"count": 0, "max_ns": 0, "buckets": []}
 SECOND = 10**9
@@ -47,6 +60,7 @@ def paced_document(
     """As `frames_document`, at another rate; 0: as fast as it went."""
     written = due - dropped
     period_ns = SECOND / rate_hz if rate_hz else duration_s * SECOND / due
+    start = [int(n * period_ns) for n in range(written)] + [-1] * dropped
     done = [int(n * period_ns) + 2_000_000 for n in range(written)] + [-2] * dropped
     document: dict[str, Any] = {
         "format": "penstock-load 1",
@@ -91,11 +105,47 @@ def paced_document(
             "service": histogram(*[2_000_000] * written),
             "jitter": histogram(*[10_000] * due),
         },
-        "generator": {"pacer_goes_first": True, "pacer_waited_ns": 0, "writers": []},
+        "generator": {"start_ns": SECOND, "pacer_goes_first": True, "pacer_waited_ns": 0, "writers": []},
         "series": None,
-        "records": {"offered_ns": [0] * due, "start_ns": [0] * due, "done_ns": done},
+        "records": {
+            "offered_ns": [0] * due,
+            "start_ns": start,
+            "done_ns": done,
+            "waited_ns": [0] * written + [-1] * dropped,
+        },
     }
     return LoadDocument.model_validate(document | changes)
+
+
+def simulated_document(
+    own_s: float | list[float],
+    waited_s: float = 0.0,
+    rate_hz: float = 10.0,
+    due: int = 300,
+    writers: int = 1,
+    **changes: Any,
+) -> LoadDocument:
+    """What the generator would record: each write takes its own time, and waits for a processor in it."""
+    own = [own_s] * due if isinstance(own_s, float) else own_s
+    workload = FramesWorkload(
+        frames=due, frame_bytes=10**6, rate_hz=rate_hz, writers=writers, buffer_frames=10, late_after_s=0.1
+    )
+    took = numpy.array([round((each + waited_s) * SECOND) for each in own])
+    done = replay(workload, 1, took)
+    written = done >= 0
+    latencies = [int(done[n] - n * SECOND / rate_hz) for n in range(due) if written[n]]
+    plain = paced_document(rate_hz, due, int((~written).sum()), due / rate_hz).model_dump()
+    plain["plan"]["workload"] = workload.model_dump()
+    plain["records"] |= {
+        "start_ns": [int(end - took[n]) if end >= 0 else -1 for n, end in enumerate(done)],
+        "done_ns": done.tolist(),
+        "waited_ns": [round(waited_s * SECOND) if end >= 0 else -1 for end in done],
+    }
+    plain["times"] |= {
+        "latency": histogram(*latencies),
+        "service": histogram(*(int(took[n]) for n in range(due) if written[n])),
+    }
+    return LoadDocument.model_validate(plain | changes)
 
 
 CONDITIONS = Conditions(
@@ -115,6 +165,18 @@ CONDITIONS = Conditions(
 )
 
 
+# Kernel threads were seen, and never waited.
+MEANWHILE = Meanwhile(
+    device="",
+    device_read_bytes=0,
+    device_written_bytes=0,
+    other_runs=[],
+    storage_waits=StorageWaits(
+        kernel_threads=True, daemon_threads=None, at_ns=[0, 100 * SECOND], waited_ns=[0, 0]
+    ),
+)
+
+
 def run_of(document: LoadDocument, checks: list[Check]) -> Run:
     from penstock.bench.judge.checks import validity_of
 
@@ -126,14 +188,19 @@ def run_of(document: LoadDocument, checks: list[Check]) -> Run:
         checks=checks,
         frames=frame_figures(document),
         document=document,
+        meanwhile=MEANWHILE,
     )
 
 
 def step_of(kind: StepKind, document: LoadDocument, *checks: Check, late_limit_s: float = 0.5) -> Step:
     run = run_of(document, list(checks))
-    outcome, shortcomings = outcome_of(run, late_limit_s)
+    return step_from(kind, run, late_limit_s)
+
+
+def step_from(kind: StepKind, run: Run, late_limit_s: float = 0.5) -> Step:
+    outcome, shortcomings, alone = outcome_of(run, late_limit_s)
     rate_hz = run.frames.needed_hz if run.frames else 0.0
-    return Step(kind=kind, rate_hz=rate_hz, outcome=outcome, shortcomings=shortcomings, run=run)
+    return Step(kind=kind, rate_hz=rate_hz, outcome=outcome, shortcomings=shortcomings, alone=alone, run=run)
 
 
 def verdict_of(

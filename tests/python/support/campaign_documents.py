@@ -5,12 +5,13 @@ from pathlib import Path
 
 from bench_documents import frames_document, run_of
 
-from penstock.bench.data.folder import BenchFolder
+from penstock.bench.data.remote_folder import RunFolder
 from penstock.bench.judge.checks import check_content
 from penstock.bench.run.jobs import Job
 from penstock.bench.run.run import Telling
 from penstock.model.bench.campaigns import Campaign, Case, CaseRun, Target, View
 from penstock.model.bench.runs import Run
+from penstock.model.storage_url import mounted
 
 
 def made_up_run(carried_bytes_per_s: float = 1e6, validity: str = "valid") -> Run:
@@ -73,8 +74,8 @@ def job_that(run: "list[Run | Exception]", made: list[Path]) -> Job:
     """Gives these runs one after the other, or fails with them; `made` has the folders that it was given."""
     left = iter(run)
 
-    def act(folder: BenchFolder, telling: Telling) -> Run:
-        made.append(folder.path)
+    def act(folder: RunFolder, telling: Telling) -> Run:
+        made.append(mounted(folder.path, "a test"))
         outcome = next(left)
         if isinstance(outcome, Exception):
             raise outcome

@@ -11,6 +11,7 @@ from penstock.bench.compare.sets import Measured, RunSet
 from penstock.bench.statistics.values import Value
 from penstock.model.bench.campaigns import Campaign, Case, CaseRun
 from penstock.model.bench.runs import Check, Conditions, Run
+from penstock.model.bench.science import NamedValue, ScienceFigures, ScienceName, ScienceWorkload
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 Numbers = numpy.typing.NDArray[numpy.float64]
@@ -63,6 +64,21 @@ def run_at(
     figures = run.frames.model_copy(update={"carried_bytes_per_s": carried_bytes_per_s})
     stated = Conditions.model_validate(CONDITIONS.model_dump() | conditions)
     return run.model_copy(update={"frames": figures, "conditions": stated})
+
+
+def science_run(
+    place: float, name: ScienceName, values: Sequence[NamedValue], jobs: int = 1, **parameters: str | int
+) -> Run:
+    """A whole document of a workload of a science."""
+    run = run_at(place)
+    workload = ScienceWorkload(name=name, jobs=jobs, parameters=parameters)
+    plan = run.document.plan.model_copy(update={"workload": workload})
+    document = run.document.model_copy(update={"plan": plan, "logs": []})
+    figures = ScienceFigures(
+        unit="events", units=20, seconds=10, per_s=2, received_bytes_per_s=0, values=list(values)
+    )
+    changes = {"document": document, "science": figures, "frames": None, "cost": None}
+    return Run.model_validate_json(run.model_copy(update=changes).model_dump_json())
 
 
 def campaign_of(cases: Mapping[str, Sequence[float]], start: float = 0.0) -> Campaign:

@@ -143,3 +143,22 @@ MENDED = {
     f"{NIC}/net/eth0/mtu": "9000\n",
     f"{NIC}/numa_node": "1\n",
 }
+
+# Of /proc/self/limits, and of `ethtool -g eth0`.
+LIMITS = """\
+Limit                     Soft Limit           Hard Limit           Units
+Max processes             15000                15000                processes
+Max open files            {files}              20000                files
+Max locked memory         8388608              unlimited            bytes
+"""
+RINGS = """\
+Ring parameters for eth0:
+Pre-set maximums:
+RX:             8192
+RX Mini:        n/a
+TX:             8192
+Current hardware settings:
+RX:             {now}
+RX Mini:        n/a
+TX:             512
+"""

@@ -34,7 +34,8 @@ def linked(rate: str) -> Iterator[Link]:
     if os.geteuid() != 0 or not shutil.which("ip") or not shutil.which("tc"):
         pytest.skip("network namespaces need root, ip and tc")
     name = uuid.uuid4().hex[:8]
-    near, far = f"pen-{name}-a", f"pen-{name}-b"
+    # The process is named, so that tools/leftovers.py finds what a killed one left.
+    near, far = f"pen-{os.getpid()}-{name}-a", f"pen-{os.getpid()}-{name}-b"
     try:
         try:
             for namespace in (near, far):

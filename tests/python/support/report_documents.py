@@ -23,6 +23,7 @@ from bench_documents import (
 from penstock.files.documents import Document
 from penstock.model.bench.campaigns import Campaign, Case, CaseRun
 from penstock.model.bench.load import LoadDocument
+from penstock.model.bench.rehearsals import Rehearsal
 from penstock.model.bench.runs import Check, Run, Verdict
 from penstock.report.pages.comma_separated import csv_of
 
@@ -60,13 +61,28 @@ def a_verdict(problem: str | None = None) -> Verdict:
         step_of("rate", frames_document()),
         step_of("full speed", paced_document(0.0, 100, duration_s=5.0)),
         step_of("search", paced_document(20.0, 210, duration_s=10.5), WARNED),
-        step_of("search", paced_document(30.0, 310, 7, duration_s=10.5)),
+        step_of("search", paced_document(30.0, 310, 7, duration_s=10.5)).model_copy(
+            update={"outcome": "not held"}
+        ),
         step_of("search", paced_document(24.5, 250, duration_s=10.5), FAILED),
         step_of("soak", with_series(0)),
         search=searched(20.0, 30.0),
         problem=problem,
         detector="PILATUS 6M",
     )
+
+
+def a_rehearsal(**changes: Any) -> Rehearsal:
+    """Of 25 Hz x 1 MB; 50 Hz were sustained."""
+    values = {
+        "version": "0.1.0", "started": "2026-01-02T03:04:05Z", "host": "recorder1", "target": "/data",
+        "file_system": "xfs", "sender": "", "transport": "tcp", "images": "simulated",
+        "detector": "PILATUS 6M", "answer": "yes", "confidence": 0.95, "reasons": ["all frames are there"],
+        "advice": [], "problem": None, "needed_hz": 25.0, "frame_bytes": 10**6, "buffer_s": 1.0,
+        "sustained_hz": 50.0, "less_than_hz": 52.0, "factor": 2.0, "sent": 500, "missing": 0,
+        "narrowest": None, "stages": [], "ratio": None, "search": None, "steps": [], "configuration": {},
+    }  # fmt: skip
+    return Rehearsal.model_validate(values | changes)
 
 
 def a_campaign(blocks: int = 4, made: int | None = None) -> Campaign:
