@@ -18,6 +18,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +35,16 @@ from rows import (
     compare,
     filters,
     gathered,
+    imaging,
     integrity,
+    laboratory,
     load,
     memory,
     metadata,
     network,
     path,
     placements,
+    protocols,
     pva,
     ranks,
     readers,
@@ -48,6 +52,7 @@ from rows import (
     store,
     values,
 )
+from rows.science import analysis, seismic
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 LATEST = CHECKOUT / "benchmarks" / "results" / "latest.json"
@@ -70,6 +75,7 @@ ROWS: dict[str, Row] = {
     "filters": filters.in_threads,
     "gathered": gathered.side_by_side,
     "ranks": ranks.shared_file,
+    "imaging": imaging.beside_h5py,
     "readers": readers.beside_writer,
     "pva": pva.beside_monitor,
     "recovery": recovery.million,
@@ -87,7 +93,15 @@ ROWS: dict[str, Row] = {
     "load-store": load.store_beside_posix,
     "network": network.over_loopback,
     "network-link": network.over_a_link,
+    "protocols": protocols.beside_copies,
+    "lab-fio-moosefs": partial(laboratory.streams_beside_fio, "moosefs"),
+    "lab-fio-gluster": partial(laboratory.streams_beside_fio, "gluster"),
+    "lab-fio-ceph": partial(laboratory.streams_beside_fio, "ceph"),
+    "lab-names": laboratory.names_beside_fio,
+    "lab-share": laboratory.shares_of_the_sum,
     "values": values.join,
+    "analysis": analysis.beside_script,
+    "seismic-sort": seismic.beside_two_passes,
     "before-store": before.of_store,
     "before-path": before.of_path,
     "before-recovery": before.of_recovery,

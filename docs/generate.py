@@ -17,9 +17,11 @@ from pydantic_core import PydanticUndefined
 
 from penstock.bench.run.workloads import WORKLOADS
 from penstock.cli import application, words
+from penstock.cli.lazy import argument_name, usage_arguments
 from penstock.model.bench.campaign_files import CampaignFile
 from penstock.model.bench.campaigns import Baseline, Campaign, Line, Parameter, View
 from penstock.model.bench.comparisons import Comparison, Trend
+from penstock.model.bench.fault_schedules import Fault
 from penstock.model.bench.load import (
     FrameImage,
     FramesWorkload,
@@ -33,6 +35,7 @@ from penstock.model.bench.load import (
     StreamWorkload,
 )
 from penstock.model.bench.network import NetworkServerWorkload, NetworkWorkload
+from penstock.model.bench.rehearsals import Rehearsal, RehearsalComparison
 from penstock.model.bench.runs import Run, Verdict, schema_of
 from penstock.model.configuration import (
     ChannelFilter,
@@ -45,6 +48,7 @@ from penstock.model.configuration import (
 )
 from penstock.model.layout.own_tree import GROUPS, ITEMS, KEPT
 from penstock.model.layout.yaml_layout import AttributeFrom, LayoutFile, LayoutNode, LayoutParameter
+from penstock.model.plan.checkup import Checkup
 from penstock.model.plan.datasheet import DataSheet
 from penstock.model.plan.sizing import Sizing
 from penstock.model.plans import (
@@ -85,8 +89,10 @@ _ABOUT_EXIT_CODES = """\
 description or document; a target that is missing or not writable; an output file that exists, or whose
 directory is missing; or a question without `--yes` and without a terminal. *Failed* means that the work was
 not possible: too little free space, a port in use, a storage that is gone, an error of the system. `verdict`
-and `compare` then exit with 5, because 1 is one of their answers. `record`, `pva` and `collect` end as
-usual if they are interrupted: Ctrl-C and SIGTERM complete what is open.""".splitlines()
+and `compare` then exit with 5, because 1 is one of their answers. A `verdict` or `rehearse` that ended
+early, because it was interrupted or a step failed, exits with 5 whatever it answers, since the rest could
+have changed the answer. Only a *no* or *likely no* keeps its 1: lost frames stay lost. `record`, `pva` and
+`collect` end as usual if they are interrupted: Ctrl-C and SIGTERM complete what is open.""".splitlines()
 
 
 def _exit_code_table() -> list[str]:
@@ -130,9 +136,7 @@ def _paragraphs(text: str) -> list[str]:
 
 
 def _usage(command: Any) -> str:
-    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
-    names = [f"{p.name}" if p.required else f"[{p.name}]" for p in arguments]
-    return " ".join([*names, "[OPTIONS]"])
+    return " ".join(["[OPTIONS]", *usage_arguments(command)])
 
 
 def _parameter_row(parameter: Any, command: Any) -> str:
@@ -144,7 +148,7 @@ def _parameter_row(parameter: Any, command: Any) -> str:
             str(parameter.default).lower() if isinstance(parameter.default, bool) else str(parameter.default)
         )
     if parameter.param_type_name == "argument":
-        shown = parameter.name
+        shown = argument_name(parameter)
     else:
         shown = ", ".join(parameter.opts) + "".join(f" / {name}" for name in parameter.secondary_opts)
         if not parameter.is_flag:
@@ -191,7 +195,8 @@ def configuration_page() -> str:
         "",
         "The configuration is a YAML file: `penstock record FILE.yaml`. Command options override it. Absent",
         "fields have their defaults; unknown fields are rejected. Sizes are numbers of bytes, or text with a",
-        "unit: `8 MiB`, `1.5 GB`. `penstock record FILE.yaml --dry-run` shows the resulting settings.",
+        "unit: `8 MiB`, `1.5 GB`. `penstock init` writes a file to start from, and",
+        "`penstock record FILE.yaml --dry-run` shows the resulting settings.",
         "",
         "```yaml",
         *EXAMPLE.rstrip().splitlines(),
@@ -257,9 +262,8 @@ def _allowed(name: str, info: FieldInfo) -> str:
         return f"{text or 'fields'}, see below"
     low = next((item.ge for item in info.metadata if hasattr(item, "ge")), None)
     high = next((item.le for item in info.metadata if hasattr(item, "le")), None)
-    if name.endswith("_bytes") or name == "frame_bytes_max":
-        return "size" + (f", {format_size(low)} to {format_size(high)}" if high is not None else "")
-    text = "size" if _is_size(info) else text
+    if _is_size(info) or name.endswith("_bytes") or name == "frame_bytes_max":
+        return "size" + (f", {format_size(low or 0)} to {format_size(high)}" if high is not None else "")
     return text + (f", {low} to {high}" if high is not None else "")
 
 
@@ -360,6 +364,27 @@ absent without a read phase, `file read` needs files that are not empty, renamin
 round trips have the sizes in `latency`. Other metrics are rejected before the first run.
 """
 
+FAULTS_TEXT = """\
+With `schedules`, the parameter `faults` of a case names one of them, or `none`. Targets are laboratories.
+A schedule that a target cannot carry out is rejected before the first run: an unknown server, or `fail`
+where no second copy exists. When a run ends, or is interrupted, all servers are healed.
+
+```yaml
+schedules:
+  killed: [{at_s: 10, server: 2, fault: fail}, {at_s: 20, server: 2, fault: heal}]
+vary:
+  faults: [none, killed]
+```
+"""
+
+FAULT_VALUES_TEXT = """\
+Runs with faults also have `healing`, and runs of frames: `dip` (longest time without a written frame),
+`return` (from the fault until the end of that time), `catch-up` (from the fault until frames were written as
+soon as before), all of the worst fault in seconds, and `wrong`, the share of written frames that are missing
+or have other bytes when they are read back. `healing` is the time from `heal` until the system reported
+that it had all copies.
+"""
+
 DERIVED_TEXT = """\
 Views may also show requested and derived metrics; `penstock compare` ignores these. `needed` is the bytes
 per second of the frames that become due. `both: total` is the sum of both directions. `link` and shares of
@@ -367,6 +392,7 @@ it exist if the link speed is known; the sum of both directions is a share of tw
 """
 
 WITH_ALL_VALUES: dict[str, dict[str, Parameter]] = {
+    "acquire-and-analyse": {"detector": "eiger2-1m"},
     "frames": {"rate": 1},
     "metadata": {"file_size": 1, "rename": True},
     "network": {"latency": "8B"},
@@ -386,9 +412,13 @@ def campaign_page() -> str:
     ]
     models: list[tuple[str, type[BaseModel]]] = [("views", View), ("views.share_of", Baseline)]
     models.append(("views.lines", Line))
+    models.append(("schedules", Fault))
     models += [(f"parameters of the workload {name}", model) for name, model in WORKLOADS.items()]
     for title, model in models:
-        lines += ["", f"## {title}", "", *_paragraphs(model.__doc__ or ""), "", *_table(model)]
+        lines += ["", f"## {title}", "", *_paragraphs(model.__doc__ or ""), ""]
+        if model is Fault:
+            lines += [*FAULTS_TEXT.splitlines(), ""]
+        lines += _table(model)
     for name, model in WORKLOADS.items():
         scaled = ", ".join(f"`{parameter}`" for parameter in model.SCALED)
         lines += ["", f"`scale` multiplies {scaled} of the workload {name}."]
@@ -396,7 +426,7 @@ def campaign_page() -> str:
     for name, model in WORKLOADS.items():
         values = model.model_validate(WITH_ALL_VALUES.get(name, {})).values()
         lines.append(f"- {name}: {', '.join(f'`{value}`' for value in values)}")
-    lines += ["", *DERIVED_TEXT.splitlines(), ""]
+    lines += ["", *FAULT_VALUES_TEXT.splitlines(), "", *DERIVED_TEXT.splitlines(), ""]
     for name, model in WORKLOADS.items():
         if derived := model.model_validate(WITH_ALL_VALUES.get(name, {})).derived():
             lines.append(f"- {name}: {', '.join(f'`{value}`' for value in derived)}")
@@ -565,11 +595,14 @@ PAGES = {
     "layout.md": layout_page,
     "load.md": load_page,
     "datasheet.schema.json": lambda: schema_page(DataSheet),
+    "checkup.schema.json": lambda: schema_page(Checkup),
     "campaign.md": campaign_page,
     "campaign.schema.json": lambda: schema_page(Campaign),
     "run.schema.json": lambda: schema_page(Run),
     "sizing.schema.json": lambda: schema_page(Sizing),
     "verdict.schema.json": lambda: schema_page(Verdict),
+    "rehearsal.schema.json": lambda: schema_page(Rehearsal),
+    "rehearsal-comparison.schema.json": lambda: schema_page(RehearsalComparison),
     "comparison.schema.json": lambda: schema_page(Comparison),
     "trend.schema.json": lambda: schema_page(Trend),
 }

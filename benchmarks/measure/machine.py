@@ -60,9 +60,18 @@ def _kernel_thread_ticks() -> dict[int, int]:
     return ticks
 
 
+_of_servers_s = [0.0]
+
+
+def count_as_own(seconds: float) -> None:
+    """Of servers that a row started, and that are no children of this process."""
+    _of_servers_s[0] += seconds
+
+
 def _own_seconds() -> float:
     times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+    own = times.user + times.system + times.children_user + times.children_system
+    return own + _of_servers_s[0]
 
 
 class Watch:

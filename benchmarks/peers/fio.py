@@ -7,6 +7,7 @@ of space unless told otherwise; the file is removed before each run.
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,68 @@ def write_files(
             f"fio wrote {job['write']['io_bytes']} of {part * jobs} bytes, error {job['error']}"
         )
     return {"bytes_per_s": part * jobs / (job["write"]["runtime"] / 1000)}
+
+
+def write_then_read(folder: Path, total_bytes: int, *, block: int, direct: bool) -> dict[str, float]:
+    """One job: a file that grows, to fsync; then reads it, which fio does without what the page cache has."""
+    path = folder / "fio-peer"
+    rates = {}
+    for phase in ("write", "read"):
+        finished = run(
+            [
+                "fio",
+                "--name=peer",
+                "--thread",
+                f"--filename={path}",
+                f"--rw={phase}",
+                f"--bs={block}",
+                f"--size={total_bytes}",
+                f"--direct={int(direct)}",
+                "--ioengine=psync",
+                "--fallocate=none",
+                "--end_fsync=1",
+                "--output-format=json",
+            ]
+        )
+        job = _job(finished.stdout)
+        if job["error"] or job[phase]["io_bytes"] != total_bytes:
+            raise BenchmarkError(f"fio: {phase} of {job[phase]['io_bytes']} bytes, error {job['error']}")
+        rates[phase] = total_bytes / (job[phase]["runtime"] / 1000)
+    os.truncate(path, 0)  # a client of MooseFS keeps the space of a removed file for minutes
+    path.unlink()
+    return rates
+
+
+ENGINES_OF_NAMES = {"create": "filecreate", "stat": "filestat", "remove": "filedelete"}
+
+
+def names(folder: Path, files: int) -> dict[str, float]:
+    """Operations a second on empty files, by one thread: each is one call of the engine, and its close."""
+    rates = {}
+    for operation, engine in ENGINES_OF_NAMES.items():
+        finished = run(
+            [
+                "fio",
+                "--name=peer",
+                "--thread",
+                f"--ioengine={engine}",
+                f"--directory={folder}",
+                f"--nrfiles={files}",
+                "--filesize=1",
+                "--bs=1",
+                "--openfiles=1",
+                "--fallocate=none",
+                *(["--create_on_open=1"] if operation == "create" else []),
+                "--output-format=json",
+            ]
+        )
+        job = _job(finished.stdout)
+        if job["error"] or job["read"]["total_ios"] != files:
+            raise BenchmarkError(
+                f"fio: {operation} of {job['read']['total_ios']} files, error {job['error']}"
+            )
+        rates[operation] = files / (job["read"]["runtime"] / 1000)
+    return rates
 
 
 def _job(output: str) -> dict[str, Any]:

@@ -29,9 +29,10 @@ class Death:
     flush_ms: int = 1000  # as a recorder does
 
 
+AT_MAXIMUM_RATE = "written at maximum rate"
 DEATHS = {
     "a detector of 20 kHz": Death(20_000),
-    "written at maximum rate": Death(0),
+    AT_MAXIMUM_RATE: Death(0),
     "nothing in the index": Death(0, flush_ms=3_600_000),
 }
 
