@@ -9,7 +9,7 @@ python := .venv/bin/python
 # pip and apt remember proxies and mirrors from the environment; nothing else needs the network.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup peers vale build debug tsan test test-all test-quick test-long test-readers lint format check-headers docs demo bench bench-before client-windows fuzz torture wheel clean distclean
+.PHONY: help setup peers laboratory vale build debug tsan test test-all test-lab test-quick test-slow test-readers lint format check-headers docs demo bench bench-before client-windows fuzz torture wheel clean distclean
 
 help: ## This list
 	@echo "Penstock: make <target>"
@@ -30,20 +30,27 @@ tsan: setup ## Build with the thread sanitizer (build/tsan)
 peers: setup
 	@$(python) requirements/peers.py
 
+laboratory: setup
+	@scripts/setup-laboratory
+
 vale: setup
 	@scripts/setup-vale
 
-test: peers ## Run the gate that continuous integration runs (25 minutes on 2 cores, 10 when built before)
+test: peers laboratory ## Run the gate that continuous integration runs (25 minutes on 2 cores, 10 when built before)
 	@$(python) tools/run_tests.py
 
-test-all: peers ## Run everything: all presets, MPICH, long tests, clang-tidy, fuzzing, torture (hours)
+test-all: peers laboratory ## Run everything: all presets, MPICH, long tests, clang-tidy, fuzzing, torture (hours)
 	@$(python) tools/run_tests.py --all
 
-test-quick: peers ## Run the Python tests and the native tests of the release build's codec and store
+test-lab: peers ## Run the tests of all storage systems of the laboratory, and with Slurm (root; installs their packages)
+	@scripts/setup-laboratory --all
+	@$(python) -m pytest -q -m "slow or not slow" tests/python/lab tests/torture/test_laboratory_kills.py tests/torture/test_rootless_kills.py
+
+test-quick: peers laboratory ## Run the Python tests and the native tests of the release build's codec and store
 	@$(python) tools/run_tests.py --only python --only release
 
-test-long: build ## Run the long Python tests: the largest layouts, thousands of channels
-	@$(python) -m pytest -q -m long tests/python
+test-slow: build ## Run the slow Python tests alone
+	@$(python) -m pytest -q -m slow tests/python
 
 test-readers: build ## Recorded files in h5wasm, the engine of H5Web (needs Node.js 18 and npm)
 	@scripts/test-readers

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import budget
 import flaky
+import leftovers
 from results import Outcome, skips, table, total_of
 from steps import RESULTS, ROOT, Command, Runner, Step
 
@@ -108,7 +109,7 @@ GATE = {
 }
 EVERYTHING = {
     "python": Step(
-        (build("release", "programs", mpi="both"),), (pytest("tests/python", "-m", "long or not long"),)
+        (build("release", "programs", mpi="both"),), (pytest("tests/python", "-m", "slow or not slow"),)
     ),
     "asan": GATE["asan"],
     "tsan": Step((build("tsan", "native-tests"),), (ctest("tsan", "tsan"),)),
@@ -137,7 +138,10 @@ def main() -> int:
     shutil.rmtree(RESULTS, ignore_errors=True)
     RESULTS.mkdir(parents=True)
     started = time.monotonic()
-    runner.run()
+    leftovers.remove_leftovers()
+    with leftovers.run_directory() as environment:
+        os.environ.update(environment)
+        runner.run()
 
     print(f"\n{table(runner.outcomes, time.monotonic() - started)}\n")
     problems = [] if options.all or options.only else over_budget(runner.outcomes)
