@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import os
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from penstock.files.hdf5 import attribute_of, item_at, open_for_reading, value_o
 from penstock.files.inspect import end_time_place
 from penstock.files.links import JOINED
 from penstock.files.naming import give_name
+from penstock.files.unfinished import unfinished
 from penstock.files.values.attach import is_attached
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.text import how_to_complete
@@ -60,21 +60,20 @@ class JointFile:
             raise UsageError(
                 f"{len(targets)} entries exceed the maximum of {_ENTRIES_MAX}", "make another file"
             )
-        unfinished = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}.partial")
+        before = self.path if self.targets else None
         try:
-            before = self.path if self.targets else None
-            run_aside(before or unfinished, lambda: _write(unfinished, targets, before))
-            if self.targets:
-                unfinished.replace(self.path)
-            else:
-                give_name(unfinished, self.path)  # fails where somebody was quicker
+            with unfinished([self.path]) as names:
+                new = names[self.path]
+                run_aside(before or new, lambda: _write(new, targets, before))
+                if self.targets:
+                    new.replace(self.path)
+                else:
+                    give_name(new, self.path)  # fails where somebody was quicker
         except OSError as error:
             raise PenstockError(
                 f"{self.path} cannot be written: {error}",
                 "check the free space and the permissions of the folder",
             ) from error
-        finally:
-            unfinished.unlink(missing_ok=True)
         self.targets = targets
 
     def _seen_from_here(self, path: Path) -> str:

@@ -19,6 +19,7 @@ from penstock.files.export.plan import DETECTOR, Export, explained
 from penstock.files.hdf5 import attribute_of, for_mapping, item_at, lies_elsewhere, open_for_reading, value_of
 from penstock.files.naming import give_name
 from penstock.files.space import require_space
+from penstock.files.unfinished import unfinished
 from penstock.model.errors import PenstockError, UsageError
 
 _ASCII = h5py.string_dtype("ascii")
@@ -45,16 +46,13 @@ def write_export(export: Export, overwrite: bool, progress: Progress) -> None:
                 f"you have no permission to write into {folder}",
                 "name a file in another folder with --output",
             )
-    new = {path: path.with_name(f".{path.name}.{os.getpid()}.new") for path in export.writes}
     try:
-        run_aside(Path(export.source), lambda: _write_new(export, new), progress)
-        for path in export.writes:
-            _name(new[path], path, overwrite)
+        with unfinished(export.writes) as new:
+            run_aside(Path(export.source), lambda: _write_new(export, new), progress)
+            for path in export.writes:
+                _name(new[path], path, overwrite)
     except OSError as error:
         raise _not_written(error) from error
-    finally:
-        for written in new.values():
-            written.unlink(missing_ok=True)
 
 
 def _write_new(export: Export, new: dict[Path, Path]) -> None:

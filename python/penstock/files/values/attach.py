@@ -23,6 +23,7 @@ from penstock.files.hdf5 import (
 )
 from penstock.files.inspect import end_time_place, main_dataset
 from penstock.files.naming import give_name
+from penstock.files.unfinished import unfinished
 from penstock.files.values.join import UNKNOWN, By, Ints, by_number, by_time, linear
 from penstock.files.values.journal import JournalState
 from penstock.files.values.many_objects import add_dataset, add_group
@@ -242,34 +243,38 @@ def _notes(states: list[JournalState], spool: Spool, recorded: Recorded) -> list
 def _write(
     target: Path, spool: Spool, recorded: Recorded, how: How, attachment: Attachment, overwrite: bool
 ) -> None:
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        with h5py.File(unfinished, "x", libver=("v110", "v110")) as file:
-            file.attrs["NX_class"], file.attrs["default"] = "NXroot", "entry"
-            entry = file.create_group("entry")
-            entry.attrs["NX_class"] = "NXentry"
-            link = os.path.relpath(recorded.path.resolve(), target.parent.resolve())
-            for name, path in recorded.data.items():
-                entry[name] = h5py.ExternalLink(link, path)
-            plots = [name for name in recorded.data if name != "frames"]
-            if plots:
-                entry.attrs["default"] = "data" if "data" in plots else plots[0]
-            entry["recorded"] = h5py.ExternalLink(link, "/entry")
-            _write_channels(entry, spool, recorded, how, attachment)
-        with unfinished.open("rb") as whole:
-            os.fsync(whole.fileno())
+    with unfinished([target]) as names:
+        new = names[target]
+        _write_file(new, target.parent, spool, recorded, how, attachment)
         if overwrite:
-            unfinished.replace(target)
+            new.replace(target)
             return
         try:
-            give_name(unfinished, target)
+            give_name(new, target)
         except FileExistsError as error:
             raise UsageError(
                 f"{target} exists already: another command has just written it",
                 "give --overwrite to replace it, or --output another name",
             ) from error
-    finally:
-        unfinished.unlink(missing_ok=True)
+
+
+def _write_file(
+    path: Path, folder: Path, spool: Spool, recorded: Recorded, how: How, attachment: Attachment
+) -> None:
+    with h5py.File(path, "x", libver=("v110", "v110")) as file:
+        file.attrs["NX_class"], file.attrs["default"] = "NXroot", "entry"
+        entry = file.create_group("entry")
+        entry.attrs["NX_class"] = "NXentry"
+        link = os.path.relpath(recorded.path.resolve(), folder.resolve())
+        for name, target in recorded.data.items():
+            entry[name] = h5py.ExternalLink(link, target)
+        plots = [name for name in recorded.data if name != "frames"]
+        if plots:
+            entry.attrs["default"] = "data" if "data" in plots else plots[0]
+        entry["recorded"] = h5py.ExternalLink(link, "/entry")
+        _write_channels(entry, spool, recorded, how, attachment)
+    with path.open("rb") as complete:
+        os.fsync(complete.fileno())
 
 
 def _write_channels(

@@ -1,12 +1,12 @@
 """Writes pictures and movies into new files, which get their names when they are complete."""
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from penstock.files.naming import give_name
+from penstock.files.unfinished import unfinished
 from penstock.files.view.picture import Choice, Look, Numbers, Picture, Span, limits_of, movie_pictures
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.problems import reason_of
@@ -63,14 +63,11 @@ def write_movie(
 @contextlib.contextmanager
 def _new_file(path: Path) -> Iterator[BinaryIO]:
     """A file that gets its name if the block succeeds, and is removed otherwise."""
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
-        try:
-            with new.open("xb") as file:
+        with unfinished([path]) as names:
+            with names[path].open("xb") as file:
                 yield file
-            give_name(new, path)
-        finally:
-            new.unlink(missing_ok=True)
+            give_name(names[path], path)
     except FileExistsError as error:
         raise UsageError(
             f"--output {path} exists already and is not overwritten", "name a new file with --output"
