@@ -86,7 +86,11 @@ std::string reason_of_errno(int errnum) {
     case ENXIO:
     case ENODEV: return "no such device";
     case EINVAL: return "the file system or the kernel rejects the request";
-    case EOPNOTSUPP: return "the file system does not support the operation";
+    case EOPNOTSUPP:
+    case errno_not_supported: return "the file system does not support the operation";
+    case ENOSYS: return "the kernel or the file system lacks the operation";
+    case ENOLCK: return "the file system or its server has no locks";
+    case EINTR: return "signals or the file system interrupt it";
     case ECONNREFUSED: return "connection refused: no program listens there";
     case ECONNRESET:
     case EPIPE: return "the other side closed the connection";

@@ -1,7 +1,10 @@
 #include "load/run.hpp"
 
+#include <atomic>
+#include <memory>
 #include <utility>
 
+#include "base/files/refusals.hpp"
 #include "base/time/clock.hpp"
 #include "load/machine.hpp"
 #include "load/merge.hpp"
@@ -11,6 +14,31 @@ namespace penstock::load {
 namespace {
 
 constexpr double bytes_of_all_max = 0x1p62;
+
+/// Whether a file system refused direct I/O in the life of this object: some do so at the first transfer, when the back
+/// ends have opened their files.
+class DirectRefusals {
+ public:
+  DirectRefusals() {
+    set_refusal_listener([any = any_](const Refusal& refusal) {
+      if (refusal.aid == Aid::direct) *any = true;
+    });
+  }
+  ~DirectRefusals() { set_refusal_listener({}); }
+  DirectRefusals(const DirectRefusals&) = delete;
+  DirectRefusals& operator=(const DirectRefusals&) = delete;
+
+  explicit operator bool() const { return *any_; }
+
+ private:
+  const std::shared_ptr<std::atomic<bool>> any_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+Json describe(const Backend& backend, const DirectRefusals& refusals) {
+  auto storage = backend.describe();
+  if (refusals) storage["direct"] = false;
+  return storage;
+}
 
 Result<Measured> run_workload(const LoadPlan& plan, std::shared_ptr<Backend> backend, const RunContext& context) {
   if (std::holds_alternative<FramesPlan>(plan.workload)) return run_frames(plan, std::move(backend), context);
@@ -70,6 +98,7 @@ Json part_of(const Result<Outcome>& outcome, const LoadPlan& plan, const JobTeam
 
 Result<Outcome> run_load(const LoadPlan& plan, const RunContext& context) {
   PEN_TRY(check_ranks(plan, context.team));
+  const DirectRefusals refusals;
   PEN_ASSIGN(const auto backend, make_any_backend(plan.for_rank(context.team.rank()), context));
   const auto before = machine_counters();
   const auto started_ns = realtime_ns();
@@ -79,7 +108,7 @@ Result<Outcome> run_load(const LoadPlan& plan, const RunContext& context) {
                    {"started", iso_time(started_ns)},
                    {"interrupted", context.stop.load()},
                    {"problem", measured.problem.empty() ? Json() : Json(measured.problem)},
-                   {"storage", backend->describe()},
+                   {"storage", describe(*backend, refusals)},
                    {"machine", {{"before", before}, {"after", machine_counters()}}}};
   document.update(measured.fields);
   return Outcome{std::move(document), measured.left_behind};

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/files/refusals.hpp"
 #include "base/parent.hpp"
 #include "base/time/clock.hpp"
 
@@ -117,6 +118,10 @@ Result<nlohmann::json> read_json_plan(const std::string& path) {
 }
 
 void set_log_level(const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); }
+
+void log_refusals() {
+  set_refusal_listener([](const Refusal& refusal) { spdlog::warn("{}", text_of(refusal)); });
+}
 
 int exit_code_of(const Error& why) {
   spdlog::critical("{}", why.message());

@@ -62,6 +62,9 @@ Result<nlohmann::json> read_json_plan(const std::string& path);
 /// Names as in plans: "debug", "info", "warning" …
 void set_log_level(const std::string& level);
 
+/// From now on the log has a warning for what a file system refuses, and files do without.
+void log_refusals();
+
 /// Tells the log, and gives the exit code: a plan that asks for what cannot be had is wrong, whenever that shows.
 int exit_code_of(const Error& why);
 

@@ -54,5 +54,6 @@ int main(int argc, char** argv) {
     return program::exit_usage;
   }
   program::set_log_level(plan->log_level);
+  program::log_refusals();
   return run(*plan);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <deque>
 #include <filesystem>
@@ -17,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/files/refusals.hpp"
 #include "base/mutex.hpp"
 
 namespace penstock {
@@ -92,9 +94,14 @@ class PosixFile final : public File {
   Result<std::size_t> read_at(MutableBytes into, std::uint64_t offset) override {
     std::size_t done = 0;
     while (done < into.size()) {
-      const auto n = ::pread(fd_, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return errno_error(errno, fmt::format("read {} bytes at {} of {}", into.size(), offset, path_));
+      const bool direct = direct_;
+      const auto n = uninterrupted(
+          [&] { return ::pread(fd_, into.data() + done, into.size() - done, static_cast<off_t>(offset + done)); });
+      const int failure = n < 0 ? errno : 0;
+      const bool aligned = are_aligned(into.data() + done, into.size() - done, offset + done);
+      if (failure != 0 && direct && aligned && goes_on_without_direct(failure)) continue;
+      if (failure != 0)
+        return errno_error(failure, fmt::format("read {} bytes at {} of {}", into.size(), offset, path_));
       if (n == 0) break;
       done += static_cast<std::size_t>(n);
     }
@@ -108,11 +115,14 @@ class PosixFile final : public File {
   Result<void> write_at(std::span<const iovec> pieces, std::uint64_t offset) override {
     std::vector<iovec> rest;  // only after a short write
     while (!pieces.empty()) {
-      const auto n = ::pwritev(fd_, pieces.data(), static_cast<int>(pieces.size()), static_cast<off_t>(offset));
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return errno_error(reason(errno, pieces, offset), fmt::format("write at {} of {}", offset, path_));
+      const bool direct = direct_;
+      const auto n = uninterrupted(
+          [&] { return ::pwritev(fd_, pieces.data(), static_cast<int>(pieces.size()), static_cast<off_t>(offset)); });
+      const int failure = n < 0 ? reason(errno, direct, pieces, offset) : 0;
+      if (failure != 0 && direct && are_aligned(pieces, offset) && goes_on_without_direct(failure)) continue;
+      if (failure != 0) return errno_error(failure, fmt::format("write at {} of {}", offset, path_));
       if (n == 0) return make_error(Errc::io, "write at {} of {}: the kernel took no bytes", offset, path_);
-      const auto taken = done_of(pieces, offset, static_cast<std::size_t>(n));
+      const auto taken = done_of(direct, pieces, offset, static_cast<std::size_t>(n));
       offset += taken;
       pieces = advance(pieces, taken, rest);
     }
@@ -129,7 +139,7 @@ class PosixFile final : public File {
   }
 
   Result<void> sync() override {
-    if (::fdatasync(fd_) != 0) return errno_error(errno, fmt::format("sync {}", path_));
+    if (uninterrupted([&] { return ::fdatasync(fd_); }) != 0) return errno_error(errno, fmt::format("sync {}", path_));
     return {};
   }
 
@@ -142,9 +152,9 @@ class PosixFile final : public File {
 
   Result<void> sync_name() override {
     const auto folder = std::filesystem::absolute(path_).parent_path();
-    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
     if (fd < 0) return errno_error(errno, fmt::format("open folder {}", folder.string()));
-    const int failure = ::fsync(fd) == 0 ? 0 : errno;
+    const int failure = uninterrupted([&] { return ::fsync(fd); }) == 0 ? 0 : errno;
     ::close(fd);
     // Some network file systems know no such call: there a name lasts as soon as it is made.
     if (failure == 0 || failure == EINVAL || failure == ENOSYS || failure == EOPNOTSUPP) return {};
@@ -152,22 +162,26 @@ class PosixFile final : public File {
   }
 
   Result<void> truncate(std::uint64_t size) override {
-    if (::ftruncate(fd_, static_cast<off_t>(size)) != 0)
+    if (uninterrupted([&] { return ::ftruncate(fd_, static_cast<off_t>(size)); }) != 0)
       return errno_error(errno, fmt::format("set the size of {} to {}", path_, size));
     return {};
   }
 
   Result<void> reserve(std::uint64_t offset, std::uint64_t size) override {
     if (reserves_) {
-      if (::fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(size)) == 0) return {};
-      if (errno != EOPNOTSUPP)
+      const auto reserved =
+          uninterrupted([&] { return ::fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(size)); });
+      if (reserved == 0) return {};
+      if (!is_refusal(Aid::reserve, errno))
         return errno_error(errno, fmt::format("reserve {} bytes at {} of {}", size, offset, path_));
+      note_refusal(Aid::reserve, fd_, path_, errno);
+      reserves_ = false;
     }
     PEN_ASSIGN(const auto now, this->size());
     if (now >= offset + size) return {};
     // Not ftruncate: another process may have made the file longer meanwhile.
     const char zero = 0;
-    if (::pwrite(fd_, &zero, 1, static_cast<off_t>(offset + size - 1)) == 1) return {};
+    if (uninterrupted([&] { return ::pwrite(fd_, &zero, 1, static_cast<off_t>(offset + size - 1)); }) == 1) return {};
     return errno_error(errno, fmt::format("grow {} to {} bytes", path_, offset + size));
   }
 
@@ -192,16 +206,19 @@ class PosixFile final : public File {
   }
 
   Result<void> lock(bool exclusive) override {
-    if (::flock(fd_, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) return {};
-    // Some network file systems have no locks; HDF5 itself goes on without in that case.
-    if (errno == ENOSYS || errno == EOPNOTSUPP) return {};
-    if (errno == EWOULDBLOCK)
+    const int how = (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
+    if (uninterrupted([&] { return ::flock(fd_, how); }) == 0) return {};
+    const int failure = errno;
+    if (failure == EWOULDBLOCK || (failure == EACCES && has_locks_of_smb(fd_)))
       return make_error(Errc::locked, "{} is in use by another process; stop that one or choose another file", path_);
-    return errno_error(errno, fmt::format("lock {}", path_));
+    if (!is_refusal(Aid::lock, failure)) return errno_error(failure, fmt::format("lock {}", path_));
+    // HDF5 itself goes on without locks in that case.
+    note_refusal(Aid::lock, fd_, path_, failure);
+    return {};
   }
 
   Result<void> unlock() override {
-    if (::flock(fd_, LOCK_UN) == 0 || errno == ENOSYS || errno == EOPNOTSUPP) return {};
+    if (uninterrupted([&] { return ::flock(fd_, LOCK_UN); }) == 0 || is_refusal(Aid::lock, errno)) return {};
     return errno_error(errno, fmt::format("unlock {}", path_));
   }
 
@@ -240,10 +257,29 @@ class PosixFile final : public File {
     return all;
   }
 
+  static bool are_aligned(const void* memory, std::size_t size, std::uint64_t offset) {
+    return (reinterpret_cast<std::uintptr_t>(memory) | size | offset) % page_bytes == 0;
+  }
+  static bool are_aligned(std::span<const iovec> pieces, std::uint64_t offset) {
+    return std::all_of(pieces.begin(), pieces.end(),
+                       [&](const iovec& piece) { return are_aligned(piece.iov_base, piece.iov_len, offset); });
+  }
+
+  /// Some file systems take O_DIRECT when a file is opened, and refuse each transfer, also aligned ones. Other threads
+  /// may find that at the same time.
+  bool goes_on_without_direct(int failure) {
+    if (!is_refusal(Aid::direct, failure)) return false;
+    const int flags = ::fcntl(fd_, F_GETFL);
+    if (flags < 0 || ::fcntl(fd_, F_SETFL, flags & ~O_DIRECT) != 0) return false;
+    note_refusal(Aid::direct, fd_, path_, failure);
+    direct_ = false;
+    return true;
+  }
+
   /// The kernel cuts a write at the limit on the size of files first, and finds then that it is not aligned.
-  int reason(int failure, std::span<const iovec> pieces, std::uint64_t offset) const {
+  static int reason(int failure, bool direct, std::span<const iovec> pieces, std::uint64_t offset) {
     rlimit limit{};
-    const bool is_cut = direct_ && failure == EINVAL && ::getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+    const bool is_cut = direct && failure == EINVAL && ::getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
                         offset + size_of(pieces) > limit.rlim_cur;
     return is_cut ? EFBIG : failure;
   }
@@ -251,8 +287,8 @@ class PosixFile final : public File {
   /// Of `written` bytes at `offset` those that need not be written again. Past the page cache the next call has to
   /// begin at a page: what a short write left of one is written once more. One that did not get to the next page was
   /// cut by something that only the kernel knows, and the next call tells.
-  std::size_t done_of(std::span<const iovec> pieces, std::uint64_t offset, std::size_t written) const {
-    if (!direct_ || written >= size_of(pieces)) return written;
+  static std::size_t done_of(bool direct, std::span<const iovec> pieces, std::uint64_t offset, std::size_t written) {
+    if (!direct || written >= size_of(pieces)) return written;
     const auto page = (offset + written) / page_bytes * page_bytes;
     return page > offset ? static_cast<std::size_t>(page - offset) : written;
   }
@@ -272,8 +308,8 @@ class PosixFile final : public File {
 
   int fd_;  ///< -1: closed
   const std::string path_;
-  const bool direct_;
-  const bool reserves_;
+  std::atomic<bool> direct_;    ///< until the file system refuses it
+  std::atomic<bool> reserves_;  ///< the same
   RecentlyWritten recent_;
 };
 
@@ -291,17 +327,19 @@ class PosixEnv final : public Env {
     const int folder = in_folder ? options.folder : AT_FDCWD;
     const auto name = in_folder ? std::filesystem::path(path).filename().string() : path;
     if (in_folder) flags |= O_NOFOLLOW;
-    bool direct = options.direct;
-    int fd = ::openat(folder, name.c_str(), flags | (direct ? O_DIRECT : 0), 0666);
-    if (fd < 0 && direct && errno == EINVAL) {
-      // The file system has no direct I/O.
-      direct = false;
-      fd = ::openat(folder, name.c_str(), flags, 0666);
+    const auto opened = [&](int more) {
+      return uninterrupted([&] { return ::openat(folder, name.c_str(), flags | more, 0666); });
+    };
+    int fd = opened(options.direct ? O_DIRECT : 0);
+    const int refused = fd < 0 && options.direct && is_refusal(Aid::direct, errno) ? errno : 0;
+    if (refused != 0) {
+      fd = opened(0);
       if (fd < 0 && errno == EEXIST) fd = open_what_was_made(folder, name.c_str(), flags);
     }
     if (fd < 0) return errno_error(errno, fmt::format("open {}", path));
-    direct = direct && !lives_in_memory(fd);
-    return std::shared_ptr<File>(std::make_shared<PosixFile>(fd, path, direct));
+    const bool in_memory = options.direct && lives_in_memory(fd);
+    if (refused != 0 && !in_memory) note_refusal(Aid::direct, fd, path, refused);
+    return std::shared_ptr<File>(std::make_shared<PosixFile>(fd, path, options.direct && refused == 0 && !in_memory));
   }
 
   Result<std::uint64_t> free_bytes(const std::string& path) override {

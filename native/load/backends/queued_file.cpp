@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/files/refusals.hpp"
 #include "base/time/clock.hpp"
 
 namespace penstock::load {
@@ -124,8 +125,9 @@ class QueuedFile final : public StoredFile {
   Result<std::size_t> completed(const Transfer& transfer, int moved) {
     const bool writes = transfer.read.empty();
     const auto size = writes ? transfer.written.size() : transfer.read.size();
-    // Of an alignment that is wrong the plain call knows whether a limit on the size of files made it so.
-    if (moved < 0 && moved != -EAGAIN && moved != -EINTR && moved != -EINVAL)
+    // Where direct I/O is refused the plain call goes on without, or knows that a limit on the size of files made it
+    // so.
+    if (moved < 0 && moved != -EAGAIN && moved != -EINTR && !is_refusal(Aid::direct, -moved))
       return errno_error(-moved, fmt::format("{} {} bytes at {}", writes ? "write" : "read", size, transfer.offset));
     auto done = static_cast<std::size_t>(std::max(moved, 0));
     if (done == size) return size;

@@ -49,9 +49,10 @@ def test_a_sound_run_passes_all() -> None:
     assert len({check.name for check in checks}) == len(checks) == 11
 
 
-def plan_of(**changes: Any) -> dict[str, Any]:
+def plan_of(direct: bool = False, **changes: Any) -> dict[str, Any]:
+    """Of a run whose files did not use direct I/O, whether it asked for that or not."""
     plan = frames_document().plan.model_dump()
-    plan["backend"] |= changes
+    plan["backend"] |= changes | {"direct": direct}
     return {"plan": plan, "storage": {"direct": False}}
 
 
@@ -321,6 +322,15 @@ def test_direct_writes_that_are_cached_below_are_no_direct_writes() -> None:
     )
     (read,) = check_read(document, figures, False, "loop0 is a loop device whose file is cached")
     assert (read.outcome, read.bias) == ("warning", "better")
+
+
+@pytest.mark.parametrize(("sync", "outcome"), [("none", "failed"), ("end", "warning"), ("each", "warning")])
+def test_refused_direct_io_is_reported_with_the_option_that_avoids_it(sync: str, outcome: str) -> None:
+    document = frames_document(**plan_of(direct=True, sync=sync))
+    check = check_storage_was_written(document, 1, False)
+    assert (check.outcome, "rejects direct I/O" in check.actual) == (outcome, True), check
+    assert check.advice.startswith("use --buffered"), "the option was not given, so it cannot be left out"
+    assert sync == "each" or "--sync each" in check.advice
 
 
 @pytest.mark.parametrize(

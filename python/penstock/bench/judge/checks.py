@@ -42,6 +42,7 @@ STEAL_SHARE, STEAL_SHARE_MAX = 0.01, 0.1
 OTHERS_SHARE = 0.2
 WAIT_SHARE = 0.05
 CACHED_SHARE, CACHED_SHARE_MAX = 0.01, 0.1
+_REFUSED = "the file system rejects direct I/O"
 _OF_SERVERS = "a file counts when the server has it; how much the server keeps in memory is unknown"
 # Of a frame's period.
 LATENCY_SHARE = 0.05
@@ -229,26 +230,17 @@ def check_storage_was_written(
     """Not the page cache: direct, or forced to storage; or at least more than fits into memory."""
     backend = document.plan.backend
     name, expected = "storage, not the page cache", "direct I/O, or a sync"
-    if isinstance(backend, NullBackend):
-        return make_check(name, "ok", expected, "not applicable: nothing was stored (--backend null)")
-    if memory_file_system or isinstance(backend, RemoteBackend):
-        found = "not applicable: the target is memory" if memory_file_system else _OF_SERVERS
+    found = _not_through_the_cache(document, memory_file_system, direct_cached)
+    if found or isinstance(backend, NullBackend | RemoteBackend):
         return make_check(name, "ok", expected, found)
-    if document.storage.direct and not direct_cached:
-        return make_check(name, "ok", expected, "direct I/O")
     memory = int(document.machine["before"]["memory_bytes"].get("total", 0))
     size = f"{human_bytes(written)} written, {human_bytes(memory)} of memory"
-    if document.storage.direct:
-        size = f"{direct_cached}; {size}"
+    refused = written > 0 and is_direct_refused(document)
+    if document.storage.direct or refused:
+        size = f"{_REFUSED if refused else direct_cached}; {size}"
     if backend.sync == "none":
-        return make_check(
-            name,
-            "failed",
-            expected,
-            size if document.storage.direct else f"neither; {size}",
-            "better",
-            "use --sync each" if document.storage.direct else "leave out --buffered, or use --sync each",
-        )
+        found = size if document.storage.direct or refused else f"neither; {size}"
+        return make_check(name, "failed", expected, found, "better", _past_the_cache(document))
     if backend.sync == "end" and written < memory:
         return make_check(
             name,
@@ -256,9 +248,37 @@ def check_storage_was_written(
             expected,
             f"a sync of complete files only; {size}",
             "better",
-            "use --sync each, or write more bytes than memory: single writes measure the page cache",
+            f"use {'--buffered ' if refused else ''}--sync each, or write more bytes than memory:"
+            " single writes measure the page cache",
         )
-    return make_check(name, "ok", expected, f"through the page cache with a sync ({backend.sync})")
+    found = f"through the page cache with a sync ({backend.sync})"
+    if refused:
+        advice = "use --buffered to measure that without this warning"
+        return make_check(name, "warning", "direct I/O", f"{_REFUSED}: {found}", "either", advice)
+    return make_check(name, "ok", expected, found)
+
+
+def _not_through_the_cache(document: LoadDocument, memory_file_system: bool, direct_cached: str) -> str:
+    """Returns how the run's bytes got past the page cache; "" if they went through it."""
+    if isinstance(document.plan.backend, NullBackend):
+        return "not applicable: nothing was stored (--backend null)"
+    if memory_file_system:
+        return "not applicable: the target is memory"
+    if isinstance(document.plan.backend, RemoteBackend):
+        return _OF_SERVERS
+    return "direct I/O" if document.storage.direct and not direct_cached else ""
+
+
+def is_direct_refused(document: LoadDocument) -> bool:
+    """The run was to use direct I/O, and its file system rejected that when files were opened or written."""
+    return getattr(document.plan.backend, "direct", False) and not document.storage.direct
+
+
+def _past_the_cache(document: LoadDocument) -> str:
+    """The advice for a run whose bytes may have stayed in the page cache."""
+    if is_direct_refused(document):
+        return "use --buffered --sync each"
+    return "use --sync each" if document.storage.direct else "leave out --buffered, or use --sync each"
 
 
 def check_content(document: LoadDocument) -> Check:
@@ -408,7 +428,7 @@ def check_read(
     cached = phase.cached_share
     # A store is written with direct I/O, and read by HDF5, which goes through it.
     is_direct = document.storage.direct and not isinstance(document.plan.backend, StoreBackend)
-    advice = "leave out --buffered, or use --sync each"
+    advice = _past_the_cache(document)
     if is_direct and direct_cached:
         yield make_check(
             name,
