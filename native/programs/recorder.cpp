@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cmath>
 #include <csignal>
 #include <iostream>
 
@@ -57,6 +58,8 @@ Result<std::unique_ptr<Source>> make_source(const recorder::SourceConfig& config
     options.host = config.host;
     options.port = config.port;
     options.token = config.token;
+    options.lag.lag_max = std::chrono::milliseconds(std::llround(config.lag_max_s * 1000));
+    options.lag.rate_min_bytes_per_s = config.rate_min_bytes_per_s;
     options.limits = limits_of(of_all);
     options.table = over_tcp;
     return stream::make_tcp_source(options);

@@ -170,6 +170,8 @@ static void fields(Archive& archive, SourceConfig& source) {
     auto token = source.token.value_or("");
     archive.secret("token", token);
     if (!token.empty()) source.token = token;
+    archive.field("lag_max_s", source.lag_max_s, between_reals(0.1, 86'400));
+    archive.field("rate_min_bytes_per_s", source.rate_min_bytes_per_s, between(1, std::uint64_t{1} << 40));
   }
   if (archive.when(source.kind == SourceConfig::Kind::zmq)) {
     archive.required("endpoint", source.endpoint, not_empty);

@@ -24,8 +24,11 @@ struct SourceConfig {
   std::string host = "127.0.0.1";    ///< tcp: where to listen
   std::uint16_t port = 9900;         ///< tcp: 0 lets the system choose
   std::optional<std::string> token;  ///< tcp: required beyond loopback
-  std::string endpoint;              ///< zmq
-  bool bind = false;                 ///< zmq: bind instead of connect
+  /// tcp: how far a message may lag behind the lowest rate before its client is disconnected.
+  double lag_max_s = 30;
+  std::uint64_t rate_min_bytes_per_s = 64 << 10;
+  std::string endpoint;  ///< zmq
+  bool bind = false;     ///< zmq: bind instead of connect
   /// zmq: the element of a detector whose stream comes from here, and need not say so itself.
   std::optional<ElementPlace> element = {};
 };

@@ -70,7 +70,7 @@ TcpConnection::TcpConnection(Socket socket, const TcpSourceOptions& options, std
       socket_(std::make_shared<Socket>(std::move(socket))),
       peer_(peer_name(*socket_)),
       replies_(std::make_shared<TcpReplies>(socket_)),
-      input_(*socket_, sink.pool(), sink.holds_back(), options.stall_timeout, stopping_),
+      input_(*socket_, sink.pool(), sink.holds_back(), options.lag, stopping_),
       link_{replies_, socket_, peer_} {
   socket_->tune(0, 0);
   socket_->give_up_after(silence_max);
@@ -177,6 +177,7 @@ Result<void> TcpConnection::greet() {
 }
 
 Result<bool> TcpConnection::serve_one() {
+  input_.begin_message();
   PEN_ASSIGN(const bool connected, input_.require(tcp_header_bytes));
   if (!connected) return false;
   PEN_ASSIGN(const auto header, decode_header(input_.view(0, tcp_header_bytes).first<tcp_header_bytes>()));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/crc32c.hpp"
+#include "base/time/clock.hpp"
 
 namespace penstock::stream {
 namespace {
@@ -14,6 +15,19 @@ constexpr std::size_t room_bytes_min = 64 << 10;
 /// Of large pixels that are waited for. The kernel waits for no more than half of the receive buffer.
 constexpr std::size_t low_water_bytes = 512 << 10;
 
+/// Of one wait for the sender. No wait counts for more: the time that this process was stopped is not the sender's.
+std::chrono::milliseconds call_time_max(const LagLimits& limits) {
+  return std::min<std::chrono::milliseconds>(limits.lag_max, 1s);
+}
+
+Error too_slow(const Lag& lag) {
+  return make_error(Errc::timed_out,
+                    "{} bytes of the message arrived in {:.3g} s, more than {:.3g} s later than at {} bytes/s: check "
+                    "the sender and the network, or change lag_max_s or rate_min_bytes_per_s",
+                    lag.bytes(), lag.waited().count(), Lag::Seconds(lag.limits().lag_max).count(),
+                    lag.limits().rate_min_bytes_per_s);
+}
+
 }  // namespace
 
 Result<BufferRef> acquire(BufferPool& pool, std::size_t size, const std::atomic<bool>& stopping) {
@@ -24,10 +38,10 @@ Result<BufferRef> acquire(BufferPool& pool, std::size_t size, const std::atomic<
   }
 }
 
-TcpInput::TcpInput(Socket& socket, BufferPool& pool, bool waits, std::chrono::milliseconds stall_timeout,
+TcpInput::TcpInput(Socket& socket, BufferPool& pool, bool waits, const LagLimits& limits,
                    const std::atomic<bool>& stopping)
-    : socket_(socket), pool_(pool), waits_(waits), stall_timeout_(stall_timeout), stopping_(stopping) {
-  socket_.set_receive_timeout(stall_timeout);
+    : socket_(socket), pool_(pool), waits_(waits), stopping_(stopping), lag_(limits) {
+  socket_.set_receive_timeout(call_time_max(limits));
 }
 
 Bytes TcpInput::view(std::size_t offset, std::size_t size) const {
@@ -79,14 +93,20 @@ Result<void> TcpInput::make_room(std::size_t size) {
 }
 
 Result<std::size_t> TcpInput::receive(MutableBytes into, bool wait_all, bool idle) {
+  const Lag::Seconds time_max = call_time_max(lag_.limits());
   for (;;) {
+    const auto began_ns = monotonic_ns();
     auto got = socket_.receive(into, wait_all);
-    if (got.ok() && (*got > 0 || idle)) return got;
-    if (got.ok()) return make_error(Errc::disconnected, "the connection ended within a message");
-    if (got.error().code() != Errc::timed_out) return got;
-    if (stopping_) return make_error(Errc::cancelled, "the source is stopping");
-    if (!idle)
-      return make_error(Errc::timed_out, "the rest of a message did not arrive within {} ms", stall_timeout_.count());
+    if (got.ok() && *got == 0 && !idle) return make_error(Errc::disconnected, "the connection ended within a message");
+    if (!got.ok() && got.error().code() != Errc::timed_out) return got;
+    if (!got.ok() && stopping_) return make_error(Errc::cancelled, "the source is stopping");
+    const auto bytes = got.ok() ? *got : 0;
+    if (!idle) {
+      const std::chrono::nanoseconds waited(monotonic_ns() - began_ns);
+      lag_.add(std::min<Lag::Seconds>(waited, time_max), bytes);
+      if (lag_.is_exceeded()) return too_slow(lag_);
+    }
+    if (got.ok()) return got;
   }
 }
 

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <memory>
 
 #include "base/net/socket.hpp"
 #include "frame/pool.hpp"
+#include "stream/tcp/lag.hpp"
 
 namespace penstock::stream {
 
@@ -19,12 +19,14 @@ class TcpInput {
  public:
   /// With `waits` it waits for room in the pool. Without, it reads on into memory of its own where
   /// there is none, which no frame may keep: see is_spare().
-  TcpInput(Socket& socket, BufferPool& pool, bool waits, std::chrono::milliseconds stall_timeout,
-           const std::atomic<bool>& stopping);
+  TcpInput(Socket& socket, BufferPool& pool, bool waits, const LagLimits& limits, const std::atomic<bool>& stopping);
+
+  /// What is received from here on is of another message, with a time of its own.
+  void begin_message() { lag_.begin_message(); }
 
   /// Makes `size` bytes readable in one piece. With nothing begun it waits for ever and is false
-  /// once the peer has closed or the source is stopping; otherwise that is `disconnected`, and silence for
-  /// the stall timeout `timed_out`.
+  /// once the peer has closed or the source is stopping; otherwise that is `disconnected`, and a message that
+  /// arrives more slowly than the limits permit is `timed_out`. The time that it waits for memory does not count.
   Result<bool> require(std::size_t size);
   Bytes view(std::size_t offset, std::size_t size) const;
   void consume(std::size_t size) { begin_ += size; }
@@ -53,8 +55,8 @@ class TcpInput {
   BufferPool& pool_;
   BufferPool spare_{2 * batch_bytes};  ///< takes no memory until it is needed
   const bool waits_;
-  const std::chrono::milliseconds stall_timeout_;
   const std::atomic<bool>& stopping_;
+  Lag lag_;
   BufferRef batch_;
   bool spare_in_use_ = false;
   std::size_t begin_ = 0;

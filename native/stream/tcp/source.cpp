@@ -122,6 +122,8 @@ Result<std::unique_ptr<Source>> make_tcp_source(const TcpSourceOptions& given) {
   if (options.token && options.token->empty()) return make_error(Errc::invalid_argument, "token: empty");
   if (options.connections_max == 0) return make_error(Errc::invalid_argument, "connections_max: 0");
   if (options.strangers_max == 0) return make_error(Errc::invalid_argument, "strangers_max: 0");
+  if (options.lag.lag_max.count() <= 0) return make_error(Errc::invalid_argument, "lag_max: not positive");
+  if (options.lag.rate_min_bytes_per_s == 0) return make_error(Errc::invalid_argument, "rate_min_bytes_per_s: 0");
   return std::unique_ptr<Source>(std::make_unique<TcpSource>(options));
 }
 

@@ -13,6 +13,7 @@
 #include "frame/sink.hpp"
 #include "stream/messages/message.hpp"
 #include "stream/sender.hpp"
+#include "stream/tcp/lag.hpp"
 
 namespace penstock::stream {
 
@@ -27,8 +28,8 @@ struct TcpSourceOptions {
   unsigned connections_max = 64;     ///< that have said hello, with the token; further ones are refused with an error
   unsigned strangers_max = 64;       ///< that have not; beyond, the oldest of the address that has most is cut off
   std::chrono::milliseconds hello_timeout{2000};
-  std::chrono::milliseconds stall_timeout{30000};  ///< for the rest of a message that has begun
-  int receive_buffer_bytes = 1 << 20;              ///< SO_RCVBUF; 0 leaves it to the system
+  LagLimits lag;
+  int receive_buffer_bytes = 1 << 20;  ///< SO_RCVBUF; 0 leaves it to the system
   MessageLimits limits;
   /// One for all sources of a sink, so that a client finds its series at each; null: the source's own.
   std::shared_ptr<TcpSeriesTable> table = {};

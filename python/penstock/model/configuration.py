@@ -17,6 +17,7 @@ from penstock.model.errors import UsageError
 from penstock.model.filters import filter_plan
 from penstock.model.layout.nodes import DEFAULT, Layout
 from penstock.model.plans import (
+    KIB,
     CodecPlan,
     ElementPlan,
     EncodingPlan,
@@ -30,7 +31,7 @@ from penstock.model.plans import (
 from penstock.model.problems import reason_of
 from penstock.model.pva import PvaSettings
 from penstock.model.storage import StorageFacts, settle_store
-from penstock.model.units import format_size, is_loopback, split_address
+from penstock.model.units import Size, format_size, is_loopback, split_address
 
 TOKEN_VARIABLE = "PENSTOCK_TOKEN"
 TCP_PORT = 9900
@@ -53,6 +54,17 @@ class TcpSource(Plan):
         description=f"file with the token that senders must send; otherwise the variable {TOKEN_VARIABLE}",
     )
 
+    lag_max_s: float = Field(
+        30.0,
+        ge=0.1,
+        le=86400,
+        description="a client is disconnected if a message arrives this many seconds later than at"
+        " `rate_min_bytes_per_s`; time in which the recorder does not read does not count",
+    )
+    rate_min_bytes_per_s: Size = Field(
+        64 * KIB, ge=1, le=2**40, description="lowest rate, per second, at which a message may arrive"
+    )
+
     @field_validator("listen")
     @classmethod
     def _address(cls, value: str) -> str:
@@ -70,7 +82,13 @@ class TcpSource(Plan):
                 f"write a token into a file and give --token-file FILE, set {TOKEN_VARIABLE}, or listen on"
                 " 127.0.0.1",
             )
-        return TcpSourcePlan(host=host, port=port, token=token)
+        return TcpSourcePlan(
+            host=host,
+            port=port,
+            token=token,
+            lag_max_s=self.lag_max_s,
+            rate_min_bytes_per_s=self.rate_min_bytes_per_s,
+        )
 
 
 class ZmqSource(Plan):

@@ -283,6 +283,8 @@ class TcpSourcePlan(Plan):
     host: str = "127.0.0.1"
     port: int = Field(9900, ge=0, le=65535)
     token: str | None = None
+    lag_max_s: float = Field(30, ge=0.1, le=86400)
+    rate_min_bytes_per_s: int = Field(64 * KIB, ge=1, le=2**40)
 
 
 Gap = Annotated[int, Field(ge=0, le=GAP_PIXELS_MAX)]

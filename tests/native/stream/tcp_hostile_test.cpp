@@ -9,6 +9,7 @@
 #include "receiver.hpp"
 #include "samples.hpp"
 #include "stream/tcp/frame.hpp"
+#include "stream/tcp/input.hpp"
 
 namespace penstock::stream::test {
 namespace {
@@ -53,6 +54,14 @@ class RawClient {
     std::vector<std::byte> message;
     encode_image_detached(sample_image(series, number, pixels), message);
     return frame_bytes(header_of(TcpKind::image, sequence), message, pixels);
+  }
+  /// Sends byte after byte, each after a pause, until the receiver answers; false if it never did.
+  bool drip(Bytes bytes, std::chrono::milliseconds pause = 10ms) {
+    for (; !bytes.empty(); bytes = bytes.subspan(1)) {
+      if (!socket_.send_all(bytes.first(1)).ok()) return true;
+      if (const auto answered = socket_.readable(pause); !answered.ok() || *answered) return true;
+    }
+    return false;
   }
   void image(const Series& series, std::uint64_t number, std::uint64_t sequence) {
     send(image_bytes(series, number, sequence));
@@ -278,16 +287,121 @@ TEST(TcpHostile, AConnectionThatEndsInMidFrameIsCounted) {
   expect_alive(receiver, "after");
 }
 
-TEST(TcpHostile, AMessageThatStallsEndsTheConnection) {
+TcpSourceOptions impatient() {
   TcpSourceOptions options;
-  options.stall_timeout = 200ms;
-  Receiver receiver(options);
+  options.lag = {.lag_max = 200ms, .rate_min_bytes_per_s = 1'000'000};
+  return options;
+}
+
+TEST(TcpHostile, AMessageThatStallsEndsTheConnection) {
+  Receiver receiver(impatient());
   RawClient client(receiver.port);
   client.hello();
   const auto bytes = frame_bytes(header_of(TcpKind::image, 1), sample_pixels(0, 10), sample_pixels(0, 200'000));
   client.send(Bytes(bytes).first(100'000));
-  expect_error(client.read_error(), 0, "timed_out", "did not arrive within 200 ms");
+  expect_error(client.read_error(), 0, "timed_out", "0.2 s later than at 1000000 bytes/s");
   client.expect_closed();
+}
+
+/// A byte now and then is not silence, and is cut off all the same, in whatever part of a message.
+class TcpDrip : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(TcpDrip, EndsTheConnection) {
+  auto options = impatient();
+  options.limits.frame_bytes_max = 4'000'000;
+  Receiver receiver(options);
+  RawClient client(receiver.port);
+  client.hello();
+  const auto bytes = frame_bytes(header_of(TcpKind::image, 1), sample_pixels(0, 2000),
+                                 sample_pixels(0, GetParam() > 4'000'000 ? 5'000'000 : 3'000'000));
+  const auto at_once = Bytes(bytes).first(GetParam());
+  client.send(at_once);
+  ASSERT_TRUE(client.drip(Bytes(bytes).subspan(at_once.size()).first(400)));
+  auto error = client.read_error();
+  if (error.code == "too_large") error = client.read_error();
+  expect_error(error, 0, "timed_out", "0.2 s later than at 1000000 bytes/s");
+  client.expect_closed();
+}
+
+// Within the header, the CBOR part, pixels far from their end and near to it, and a message that is read over.
+INSTANTIATE_TEST_SUITE_P(After, TcpDrip, testing::Values(0, 1000, 100'000, 3'000'000, 4'500'000));
+
+TEST(TcpHostile, ASlowSenderAboveTheLowestRateIsServed) {
+  TcpSourceOptions options;
+  options.lag = {.lag_max = 1s, .rate_min_bytes_per_s = 10'000};
+  Receiver receiver(options);
+  RawClient client(receiver.port);
+  client.hello();
+  const auto series = sample_series("slow", 256, 1024);
+  client.start(series);
+  const auto bytes = RawClient::image_bytes(series, 0, 2);
+  const auto drop = bytes.size() / 10 + 1;
+  for (std::size_t sent = 0; sent < bytes.size(); sent += drop) {
+    client.send(Bytes(bytes).subspan(sent, std::min(drop, bytes.size() - sent)));
+    std::this_thread::sleep_for(120ms);  // longer than lag_max in all
+  }
+  ASSERT_TRUE(receiver.sink.wait_for_frames(1));
+  EXPECT_TRUE(receiver.sink.rejected().empty());
+}
+
+TEST(TcpHostile, DrippingClientsKeepNoPlace) {
+  auto options = impatient();
+  options.connections_max = 4;
+  Receiver receiver(options);
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (unsigned i = 0; i < options.connections_max; ++i) {
+    clients.push_back(std::make_unique<RawClient>(receiver.port));
+    clients.back()->hello();
+  }
+  // Who is connected and sends nothing keeps its place.
+  ASSERT_FALSE(clients.back()->drip({}));
+  clients.back()->start(sample_series("patient"));
+  EXPECT_EQ(clients.back()->read().first, TcpKind::ack);
+  const auto bytes = frame_bytes(header_of(TcpKind::image, 1), sample_pixels(0, 1000));
+  for (std::size_t i = 0; i < 100 && receiver.sink.rejected().size() < 3; ++i)
+    for (unsigned each = 0; each < 3; ++each) (void)clients[each]->drip(Bytes(bytes).subspan(i, 1));
+  ASSERT_EQ(receiver.sink.rejected().size(), 3u);
+  for (unsigned each = 0; each < 3; ++each) clients[each]->expect_closed();
+  expect_alive(receiver, "after");
+  clients.back()->image(sample_series("patient"), 0, 2);
+  ASSERT_TRUE(receiver.sink.wait_for_frames(2));
+}
+
+TEST(TcpHostile, HalfSentFramesGiveTheirMemoryBack) {
+  for (const bool holds : {true, false}) {
+    Receiver receiver(impatient(), 4 << 20, holds);
+    std::vector<std::unique_ptr<RawClient>> clients;
+    for (int i = 0; i < 4; ++i) {
+      clients.push_back(std::make_unique<RawClient>(receiver.port));
+      clients.back()->hello();
+      const auto bytes = frame_bytes(header_of(TcpKind::image, 1), sample_pixels(0, 10), sample_pixels(0, 900'000));
+      clients.back()->send(Bytes(bytes).first(100'000));
+    }
+    ASSERT_TRUE(receiver.sink.wait_for_rejected(4)) << holds;
+    for (auto& client : clients) client->expect_closed();
+    EXPECT_LE(receiver.sink.pool().used_bytes(), clients.size() * TcpInput::batch_bytes) << holds;
+    expect_alive(receiver, "after");
+  }
+}
+
+/// Of a pool that is full, the sender may be kept waiting for any time.
+TEST(TcpHostile, WaitingForThePoolIsNotTheSendersFault) {
+  Receiver receiver(impatient(), 1'300'000);
+  const auto series = sample_series("held", 200, 1024);
+  RawClient client(receiver.port);
+  client.hello();
+  client.start(series);
+  client.image(series, 0, 2);
+  client.image(series, 1, 3);
+  ASSERT_TRUE(receiver.sink.wait_for_frames(2));
+  const auto bytes = RawClient::image_bytes(series, 2, 4);
+  client.send(Bytes(bytes).first(100'000));
+  std::this_thread::sleep_for(600ms);  // three times lag_max
+  EXPECT_TRUE(receiver.sink.rejected().empty());
+  client.send(Bytes(bytes).subspan(100'000));
+  receiver.sink.let_frames_go();
+  ASSERT_TRUE(receiver.sink.wait_for_frames(3));
+  EXPECT_TRUE(receiver.sink.rejected().empty());
 }
 
 TEST(TcpHostile, ConnectionsAreBounded) {
@@ -372,6 +486,39 @@ TEST(TcpHostile, MutationsDoNoHarm) {
     client.send(whole);
   }
   expect_alive(receiver, "after");
+}
+
+TEST(TcpLag, IsTheTimeBehindTheLowestRate) {
+  Lag lag({.lag_max = 30s, .rate_min_bytes_per_s = 1000});
+  for (int second = 0; second < 29; ++second) {
+    lag.add(1s, 1);
+    EXPECT_FALSE(lag.is_exceeded()) << second;
+  }
+  lag.add(1s, 1);
+  lag.add(1s, 1);
+  EXPECT_TRUE(lag.is_exceeded());
+  EXPECT_EQ(lag.bytes(), 31u);
+  EXPECT_EQ(lag.waited(), 31s);
+  lag.begin_message();
+  EXPECT_FALSE(lag.is_exceeded());
+  EXPECT_EQ(lag.bytes(), 0u);
+}
+
+TEST(TcpLag, NeverGrowsAtTheLowestRate) {
+  Lag lag({.lag_max = 1s, .rate_min_bytes_per_s = 64 << 10});
+  for (int day = 0; day < 1000; ++day) lag.add(24h, std::size_t{86'400} * (64 << 10));
+  EXPECT_FALSE(lag.is_exceeded());
+}
+
+TEST(TcpLag, GivesNoCreditForBytesThatCameFast) {
+  Lag lag({.lag_max = 30s, .rate_min_bytes_per_s = 1000});
+  lag.add(0s, 1'000'000'000);
+  lag.add(29s, 0);
+  EXPECT_FALSE(lag.is_exceeded());
+  lag.add(1s, 1);
+  EXPECT_FALSE(lag.is_exceeded());
+  lag.add(1s, 0);
+  EXPECT_TRUE(lag.is_exceeded());
 }
 
 TEST(TcpFrame, HeadersAreAsDocumented) {
