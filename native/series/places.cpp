@@ -10,7 +10,7 @@ bool Places::take(const std::string& series) {
 }
 
 bool Places::wait(const std::string& series) {
-  if (line_.size() >= starts_max_) return false;
+  if (!has_room_to_wait()) return false;
   line_.push_back(series);
   return true;
 }

@@ -44,6 +44,7 @@ class Places {
   /// Its file is closed, or could not be made.
   void leave(const std::string& series) { taken_.erase(series); }
 
+  bool has_room_to_wait() const { return line_.size() < starts_max_; }
   /// Puts the start at the end of the line. False where the line is full.
   bool wait(const std::string& series);
   bool anyone_waits() const { return !line_.empty(); }

@@ -90,14 +90,23 @@ Answer Starts::open(const Started& event, Entry& entry) {
   return accept(entry);
 }
 
-/// It waits in the order in which it came, and is a series of its own from now on.
+/// It waits in the order in which it came, and is a series of its own from now on. If the line is full, its source
+/// waits as long as the line will move by itself.
 Answer Starts::wait_for_file(const Started& event, Entry& entry) {
   auto& room = lines_.starts();
   // Frames matter more than masks.
   const bool is_bare = !room.has_room(event.bytes) && event.bare_bytes > 0;
   const auto bytes = is_bare ? event.bare_bytes : event.bytes;
-  if (!context_.may_wait || !room.has_room(bytes) || !context_.places.wait(event.name))
-    return refuse(event, entry, Why::line_full);
+  const bool fits = room.has_room(bytes) && context_.places.has_room_to_wait();
+  if (!fits && context_.may_wait && event.who.rank == context_.rules.rank && is_place_near()) {
+    auto answer = context_.until(event.since, context_.rules.name_patience(), Why::line_full);
+    if (answer.kind == Answer::Kind::wait_until) {
+      if (entry.memory == 0) context_.names.remember(event.name, entry);
+      answer.until = std::min(answer.until, context_.now + second);
+      return answer;
+    }
+  }
+  if (!fits || !context_.may_wait || !context_.places.wait(event.name)) return refuse(event, entry, Why::line_full);
   (void)room.hold(bytes);
   if (event.who.rank != context_.rules.rank) entry.ranks.behind.insert(event.who.rank);
   entry.state = State::waiting;
@@ -106,6 +115,17 @@ Answer Starts::wait_for_file(const Started& event, Entry& entry) {
   auto answer = answer_of(Answer::Kind::wait, entry);
   answer.is_bare = is_bare;
   return answer;
+}
+
+/// A file is being closed, or its series has ended and is only waited for.
+bool Starts::is_place_near() const {
+  const auto is_near = [&](const Entry& entry) {
+    const auto& [roster, ending, facts, opened_at, abandoned_at] = entry.recording;
+    const bool ends = is_open(entry) && ending.left(context_.now, facts, context_.rules.timeouts).has_value();
+    return ends || entry.state == State::closing;
+  };
+  const auto& all = context_.names.all();
+  return std::any_of(all.begin(), all.end(), [&](const auto& each) { return is_near(each.second); });
 }
 
 /// Another series has the name from now on. One that its source began before may be what has the last file.

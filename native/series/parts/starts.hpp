@@ -21,6 +21,7 @@ class Starts {
   Answer begin_again(const Started& event, Entry& entry);
   Answer open(const Started& event, Entry& entry);
   Answer wait_for_file(const Started& event, Entry& entry);
+  bool is_place_near() const;
   Answer join(const Started& event, Entry& entry);
   Answer claim(const Started& event, Entry& entry);
   void become_series_of(const Started& event, std::uint64_t bytes, Entry& entry);

@@ -411,6 +411,50 @@ const Row rows[] = {
        EXPECT_EQ(rig.registry.state("b"), State::open);
        EXPECT_EQ(rig.registry.state("c"), State::waiting);
      }},
+    // Early-ended series back to back, of which another sender may still bring frames.
+    {"AStartWaitsForTheFullLineIfASeriesHasEnded",
+     {.sources = 1, .tcp = 0, .bound = 1, .files_max = 1, .starts_max = 1, .timeouts = {second, 10 * second}},
+     [](Rig& rig) {
+       const auto start = [&](const char* name) {
+         return rig.give(Started{.name = name, .who = {.way = Way::bound}, .what = {.frames = 9}});
+       };
+       start("a");
+       EXPECT_EQ(start("b").kind, Kind::wait);
+       EXPECT_EQ(start("c").why, Why::line_full) << "nobody knows when a file is closed";
+       rig.give(Ended{.name = "a", .who = {.way = Way::bound}});
+       EXPECT_EQ(start("d").kind, Kind::wait_until);
+       EXPECT_EQ(rig.after(second, "a", at(second)), State::closed);
+       EXPECT_EQ(rig.registry.state("b"), State::open);
+       EXPECT_EQ(start("d").kind, Kind::wait);
+       EXPECT_EQ(rig.registry.refused(), 1u);
+     }},
+    {"AStartDoesNotWaitForTheFullLineWithoutEnd",
+     {.files_max = 1, .starts_max = 1, .timeouts = {second, 10 * second}},
+     [](Rig& rig) {
+       rig.holds = true;
+       rig.client("a", "c0");
+       rig.client("b", "c1");
+       rig.give(EndAll{});
+       rig.after(second, "a", at(second));
+       const Started late{
+           .name = "c", .who = {.way = Way::tcp, .source = "c2"}, .what = {.frames = 9}, .since = rig.now};
+       EXPECT_EQ(rig.give(late).kind, Kind::wait_until) << "the storage is slow";
+       rig.now += 11 * second;
+       EXPECT_EQ(rig.give(late).why, Why::line_full);
+       EXPECT_EQ(rig.registry.refused(), 1u);
+     }},
+    {"NoSourceIsHeldBackForTheFullLineWhileItIsStopped",
+     {.files_max = 1, .starts_max = 1, .timeouts = {second, 10 * second}},
+     [](Rig& rig) {
+       rig.holds = true;
+       rig.client("a", "c0");
+       rig.client("b", "c1");
+       rig.give(EndAll{});
+       rig.after(second, "a", at(second));
+       EXPECT_EQ(rig.client("c", "c2").kind, Kind::wait_until);
+       rig.give(StopWaiting{});
+       EXPECT_EQ(rig.client("c", "c2").kind, Kind::reject);
+     }},
     {"FramesBehindAStartThatWaitsAreBounded",
      {.sources = 1, .tcp = 0, .files_max = 1, .frames_bytes_max = 25},
      [](Rig& rig) {
