@@ -489,13 +489,13 @@ LAYOUT_ELEMENTS = (
         "`dataset`",
         "`name`, `source`",
         "`detector`: the frames; `ndattribute`: a frame value; `constant`. Without `source`, "
-        "a dataset named `timestamp` gets the arrival times of frames (`received` below); others are"
-        " left out with a warning. Other sources are an error",
+        "or without the name of a frame value, a dataset named `timestamp` gets the arrival times of frames"
+        " (`received` below)",
     ),
     (
         "",
         "`det_default`",
-        "selects the dataset that gets all frames if there are several, by default the first; "
+        "selects the dataset that gets all frames if there are several, by default the first by path; "
         "the others, and links to them, are left out with a warning",
     ),
     (
@@ -513,7 +513,7 @@ LAYOUT_ELEMENTS = (
         "",
         "`value`, `type`",
         "a constant: `int` is int32, `float` float64, both also as lists with commas; "
-        "`string`, the default, is text. A value of another type is an error",
+        "`string`, the default, is text. Whole numbers may be hexadecimal (`0x1F`)",
     ),
     (
         "`attribute`",
@@ -533,7 +533,7 @@ LAYOUT_ELEMENTS = (
     (
         "`hardlink`",
         "`name`, `target`",
-        "a second name of a dataset or group. A target that does not exist is an error",
+        "a second name of a dataset or group. The target is a path from the root",
     ),
 )
 
@@ -541,9 +541,10 @@ LAYOUT_XML = """\
 ## areaDetector's XML
 
 These are the files of NDFileHDF5 (ADCore's `hdf5_xml_layout_schema.xsd`). `penstock layout show FILE.xml
---yaml` converts them to YAML. A document type (DOCTYPE) is rejected. The root element may be
-`<hdf5_layout>` or `<group>`. Unknown elements and attributes are skipped with a warning, as in
-areaDetector.
+--yaml` converts them to YAML. A document type (DOCTYPE) is rejected. As in areaDetector the root element
+may have any name, unknown elements and attributes are skipped, and what cannot be is left out, each with a
+warning: objects without a name or source, values that do not have their type, links to nothing or back into
+their own group. Of several objects or attributes of one name there is the first; a group may be continued.
 """
 
 LAYOUT_VALUES = """\

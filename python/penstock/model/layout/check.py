@@ -58,6 +58,12 @@ class _Check:
     def _error(self, node: Node, what: str, actual: str, remedy: str) -> None:
         self.layout.add("error", node.line, what, actual, remedy)
 
+    def _refuse(self, link: Node, what: str, actual: str, remedy: str) -> None:
+        """A link that cannot be."""
+        level, what = self.layout.of_what_cannot_be(what)
+        self.layout.add(level, link.line, what, actual, remedy)
+        self.layout.omitted.add(link.path)
+
     def _look_at(self, node: Node) -> None:
         names = node.path.split("/")[1:] if node.path != "/" else []
         if names:
@@ -174,29 +180,29 @@ class _Check:
                 return None
             node = self.by_path.get(target)
             if node is None:
-                return self._unknown(link, target)
+                return target if self._may_come(link, target) else None
             if node.kind != "link":
                 return target
             target = node.target
-        self._error(link, "links form a loop", link.path, "let one point to a dataset or group")
-        return target
+        self._refuse(link, "links form a loop", link.path, "let one point to a dataset or group")
+        return None
 
-    def _unknown(self, link: Node, target: str) -> str:
+    def _may_come(self, link: Node, target: str) -> bool:
         """What no node has may still come: below a group that is taken over, or as a frame's value."""
         if target in _ALWAYS_THERE:
-            return target
+            return True
         if any(is_below(target, group) for group in self._taken_groups()):
-            return target
+            return True
         if self.layout.metadata_group is not None and parent_of(target) == self.layout.metadata_group:
             what = "the link exists only if frames have that value"
             self.layout.add(
                 "warning", link.line, what, f"{link.path} → {target}", "name the value in a dataset"
             )
-            return target
-        self._error(
+            return True
+        self._refuse(
             link, "the target does not exist", f"{link.path} → {target}", "name an object of this layout"
         )
-        return target
+        return False
 
     def _circles(self) -> None:
         """A link to a group is another way into it; whoever walks the tree must come to an end."""
@@ -213,6 +219,8 @@ class _Check:
         state: dict[str, int] = {}
         for start in sorted(groups):
             self._walk(start, inner, ways, state)
+        refused = {node.path for node in self.layout.nodes if node.kind == "link"} & self.layout.omitted
+        self.layout.nodes = [node for node in self.layout.nodes if node.path not in refused]
 
     def _is_group(self, path: str) -> bool:
         node = self.by_path.get(path)
@@ -242,7 +250,7 @@ class _Check:
                     continue
                 if state.get(link.target) == 1:
                     shown = f"{link.path} → {link.target}"
-                    self._error(
+                    self._refuse(
                         link, "the link points back into a group that contains it", shown, "link its contents"
                     )
                 elif not state.get(link.target):

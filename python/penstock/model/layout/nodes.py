@@ -104,6 +104,7 @@ class Layout:
     findings: list[Finding] = field(default_factory=list)
     parameters: Mapping[str, str] = field(default_factory=dict)
     omitted: set[str] = field(default_factory=set)  # paths of what was left out with a warning
+    lenient: bool = False  # what cannot be is left out with a warning, as by areaDetector
 
     def add(self, level: Level, line: int, what: str, actual: str, remedy: str) -> None:
         where = f"{self.file}:{line}" if line else self.file
@@ -114,8 +115,13 @@ class Layout:
         if is_possible(name) and len(name.encode()) <= _NAME_BYTES_MAX and name == name.strip():
             return True
         remedy = "letters, digits, _ and - are best; it must not hold / or control characters"
-        self.add("error", line, "the name is invalid", repr(name)[:100], remedy)
+        level, what = self.of_what_cannot_be("the name is invalid")
+        self.add(level, line, what, repr(name)[:100], remedy)
         return False
+
+    def of_what_cannot_be(self, what: str) -> tuple[Level, str]:
+        """How a finding about an object begins without which the layout can be."""
+        return ("warning", f"{what}; it is left out") if self.lenient else ("error", what)
 
     @property
     def errors(self) -> Sequence[Finding]:

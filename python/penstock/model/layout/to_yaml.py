@@ -6,6 +6,7 @@ import yaml
 
 from penstock.model.layout.nodes import Attribute, Constant, Layout, Node
 from penstock.model.layout.own_tree import ITEMS
+from penstock.model.layout.yaml_layout import PARAMETER
 
 _NAME_OF = {item.path: name for name, item in ITEMS.items()}
 # What a constant gets where no type is said.
@@ -56,7 +57,7 @@ def _fields(node: Node) -> dict[str, Any]:
         case "series":
             fields["series"] = _NAME_OF[node.source]
         case "metadata" if node.metadata is not None:
-            fields["metadata"] = node.metadata.name
+            fields["metadata"] = _word(node.metadata.name)
             if node.metadata.when != "every":
                 fields["when"] = node.metadata.when
             if node.metadata.type:
@@ -70,6 +71,11 @@ def _fields(node: Node) -> dict[str, Any]:
     return fields
 
 
+def _word(name: str) -> str:
+    """A name that does not look like a parameter, such as $dose."""
+    return f"${name}" if name.startswith("$$") or PARAMETER.fullmatch(name) else name
+
+
 def _constant(constant: Constant) -> dict[str, Any]:
     items = constant.value if isinstance(constant.value, list) else [constant.value]
     natural = all(type(item) is _NATURAL.get(constant.type) for item in items)
@@ -81,5 +87,5 @@ def _attribute(attribute: Attribute) -> Any:
         fields = _constant(attribute.constant)
         return fields if "type" in fields else fields["constant"]
     if attribute.metadata is not None:
-        return {"metadata": attribute.metadata.name, "when": attribute.metadata.when}
+        return {"metadata": _word(attribute.metadata.name), "when": attribute.metadata.when}
     return {"series": _NAME_OF[attribute.series]}

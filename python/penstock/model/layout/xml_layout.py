@@ -1,10 +1,12 @@
 """areaDetector's layout files, as NDFileHDF5 reads them (ADCore's hdf5_xml_layout_schema.xsd and parser).
 
-Like that parser this one is lenient where nothing is lost: what it does not know, or what cannot apply, gives
-a warning. Files from outside are hostile until parsed: no document type, no entities, bounded size and depth.
+Like that parser this one is lenient: what it does not know, or what cannot be, is left out with a warning.
+Files from outside are hostile until parsed: no document type, no entities, bounded size and depth.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Set
+from dataclasses import replace
 
 from lxml import etree
 
@@ -33,25 +35,20 @@ _KNOWN = {
     "attribute": {"name", "source", "value", "type", "ndattribute", "when"},
     "hardlink": {"name", "target"},
 }
+_ROOT = "hdf5_layout"
 _CHILDREN = {
-    "hdf5_layout": {"global", "group"},
+    _ROOT: {"global", "group"},
     "group": {"group", "dataset", "attribute", "hardlink"},
     "dataset": {"attribute"},
 }
-_ATTRIBUTE_SOURCES = 'source="constant" or source="ndattribute"'
+_ATTRIBUTE_SOURCES = 'give source="constant" or source="ndattribute"'
 _TYPES = {"int": "int32", "float": "float64", "string": "text"}
 _WHEN: dict[str, When] = {"OnFileOpen": "first", "OnFileClose": "last"}
 
 
 def read_layout_xml(content: bytes, name: str, file: str) -> Layout:
     """Returns the layout and its findings; `file` is for messages. Raises UsageError if it is no XML."""
-    root = _parse(content, file)
-    if _tag(root) not in ("hdf5_layout", "group"):
-        raise UsageError(
-            f"{file}:{root.sourceline}: the first element is <{_tag(root)}>",
-            f"expected <hdf5_layout>; see {PAGE}",
-        )
-    return _Reader(root, name, file).layout
+    return _Reader(_parse(content, file), name, file).layout
 
 
 def _parse(content: bytes, file: str) -> etree._Element:
@@ -82,8 +79,11 @@ def _tag(element: etree._Element) -> str:
 
 
 def _number(text: str, kind: str) -> int | float:
+    """Whole numbers may be hexadecimal."""
     try:
-        return int(text) if kind == "int" else float(text)
+        return (
+            (int(text, 16) if re.match(r"[+-]?0[xX]", text) else int(text)) if kind == "int" else float(text)
+        )
     except ValueError:
         what = "whole number" if kind == "int" else "number"
         raise ValueError(f'"{text[:40]}" is no {what}') from None
@@ -93,16 +93,24 @@ class _Reader:
     def __init__(self, root: etree._Element, name: str, file: str) -> None:
         before = root.getprevious()
         comment = before.text if before is not None and before.tag is etree.Comment else None
-        self.layout = Layout(name, file, " ".join((comment or "").split()), ndattributes=True)
+        self.layout = Layout(name, file, " ".join((comment or "").split()), ndattributes=True, lenient=True)
         self._count = 0
         self._default_group: str | None = None
         self._detectors: list[tuple[Node, bool]] = []
+        self._first: dict[str, etree._Element] = {}  # by path
+        self._groups: dict[str, dict[str, Attribute]] = {}  # by path
         automatic = True
         self.layout.nodes.append(Node("/", "group"))
         if _tag(root) == "group":
             self._group(root, "/", 1)
         else:
             automatic = self._root(root)
+        self.layout.nodes = [
+            replace(node, attributes=tuple(self._groups[node.path].values()))
+            if node.path in self._groups
+            else node
+            for node in self.layout.nodes
+        ]
         self._choose_detector()
         self.layout.metadata_group = (self._default_group or "/") if automatic else None
 
@@ -112,15 +120,24 @@ class _Reader:
     def _warn(self, element: etree._Element, what: str, actual: str, remedy: str) -> None:
         self.layout.add("warning", element.sourceline or 0, what, actual, remedy)
 
+    def _leave_out(self, element: etree._Element, what: str, path: str, remedy: str) -> None:
+        """An object without which the layout can be; links to it are left out too."""
+        self.layout.omitted.add(path)
+        self._warn(element, f"{what}, and is left out", path, remedy)
+
     def _root(self, root: etree._Element) -> bool:
         """Whether values that no dataset names go into a group of the layout."""
-        self._known(root)
-        for element in self._children(root):
+        if _tag(root) == _ROOT:
+            self._known(root)
+        else:
+            what, shown = "the first element has another name", f"<{_tag(root)}>"
+            self._warn(root, what, shown, f"<{_ROOT}> is usual; it is taken for that, as by areaDetector")
+        for element in self._children(root, _CHILDREN[_ROOT]):
             if _tag(element) == "global":
                 self._global(element)
             else:
                 self._group(element, "/", 1)
-        automatic = root.get("auto_ndattr_default", "true")
+        automatic = root.get("auto_ndattr_default", "true") if _tag(root) == _ROOT else "true"
         if automatic not in ("true", "false"):
             self._warn(
                 root, "auto_ndattr_default cannot be read", automatic, "expected true or false; true is used"
@@ -135,22 +152,25 @@ class _Reader:
                 text = f'<{_tag(element)} {key}="{value}">'
                 self._warn(element, "unknown attribute", text, "it is ignored, as by areaDetector")
 
-    def _children(self, element: etree._Element) -> Iterator[etree._Element]:
-        for child in element.iterchildren(tag=etree.Element):
+    def _children(self, element: etree._Element, allowed: Set[str]) -> Iterator[etree._Element]:
+        """Those inside an element that is not known count as if that were not there."""
+        pending = list(element.iterchildren(tag=etree.Element, reversed=True))
+        while pending:
+            child = pending.pop()
             self._count += 1
             if self._count > _ELEMENTS_MAX:
                 raise UsageError(
                     f"{self.layout.file}:{child.sourceline}: it has more than {_ELEMENTS_MAX} elements",
                     "split it",
                 )
-            if _tag(child) in _CHILDREN.get(_tag(element), set()):
+            if _tag(child) in allowed:
                 self._known(child)
                 yield child
-            else:
-                inside = f"<{_tag(child)}> inside <{_tag(element)}>"
-                self._warn(
-                    child, "this element is not allowed here", inside, "it is ignored, as by areaDetector"
-                )
+                continue
+            inside = f"<{_tag(child)}> inside <{_tag(element)}>"
+            self._warn(child, "this element is not allowed here", inside, "it is ignored, as by areaDetector")
+            if _tag(child) not in _KNOWN:
+                pending += child.iterchildren(tag=etree.Element, reversed=True)
 
     def _global(self, element: etree._Element) -> None:
         value = f"{element.get('name')} = {element.get('ndattribute')}"
@@ -167,9 +187,23 @@ class _Reader:
     def _name(self, element: etree._Element) -> str | None:
         name = element.get("name")
         if not name:
-            self._error(element, "the name is missing", f"<{_tag(element)}>", 'give one: name="…"')
+            self._warn(element, "it has no name, and is left out", f"<{_tag(element)}>", 'give one: name="…"')
             return None
         return str(name) if self.layout.takes_name(name, element.sourceline or 0) else None
+
+    def _place(self, element: etree._Element, group: str) -> str | None:
+        """Its path, unless it can have none. Of several objects of one name there is the first."""
+        name = self._name(element)
+        if name is None:
+            return None
+        path = join(group, name)
+        first = self._first.setdefault(path, element)
+        # A group may be continued.
+        if first is element or _tag(first) == _tag(element) == "group":
+            return path
+        what, shown = "there is an object of this name; the second one is left out", f"{path}, also on line "
+        self._warn(element, what, f"{shown}{first.sourceline}", "rename one")
+        return None
 
     def _flag(self, element: etree._Element, key: str) -> bool:
         value = element.get(key)
@@ -180,10 +214,9 @@ class _Reader:
         return str(value) == "true"
 
     def _group(self, element: etree._Element, parent: str, depth: int) -> None:
-        name = self._name(element)
-        if name is None:
+        path = self._place(element, parent)
+        if path is None:
             return
-        path = join(parent, name)
         if depth > _DEPTH_MAX or len(path) > PATH_BYTES_MAX:
             what = "groups are too deep" if depth > _DEPTH_MAX else "the path is too long"
             limit = f"at most {_DEPTH_MAX} levels and {PATH_BYTES_MAX} bytes"
@@ -192,14 +225,18 @@ class _Reader:
         if depth == 1:
             self._known(element)
         if self._flag(element, "ndattr_default"):
-            if self._default_group is not None:
+            if self._default_group not in (None, path):
                 self._warn(
-                    element, "another group is already the default for attributes", path, self._default_group
+                    element,
+                    "another group is already the default for attributes",
+                    path,
+                    self._default_group or "",
                 )
             self._default_group = self._default_group or path
-        place = len(self.layout.nodes)
-        attributes: list[Attribute] = []
-        for child in self._children(element):
+        if path not in self._groups:
+            self._groups[path] = {}
+            self.layout.nodes.append(Node(path, "group", element.sourceline or 0))
+        for child in self._children(element, _CHILDREN["group"]):
             match _tag(child):
                 case "group":
                     self._group(child, path, depth + 1)
@@ -208,53 +245,54 @@ class _Reader:
                 case "hardlink":
                     self._hardlink(child, path)
                 case _:
-                    attributes += self._attribute(child)
-        self.layout.nodes.insert(place, Node(path, "group", element.sourceline or 0, tuple(attributes)))
+                    self._attribute(child, self._groups[path])
+
+    def _attributes(self, element: etree._Element) -> tuple[Attribute, ...]:
+        attributes: dict[str, Attribute] = {}
+        for child in self._children(element, _CHILDREN["dataset"]):
+            self._attribute(child, attributes)
+        return tuple(attributes.values())
 
     def _dataset(self, element: etree._Element, group: str) -> None:
-        name = self._name(element)
-        if name is None:
+        path = self._place(element, group)
+        if path is None:
             return
-        path, line = join(group, name), element.sourceline or 0
-        attributes = tuple(each for child in self._children(element) for each in self._attribute(child))
+        line = element.sourceline or 0
+        attributes = self._attributes(element)
         default = self._flag(element, "det_default")
-        match element.get("source"):
+        source, value = element.get("source"), element.get("ndattribute")
+        match source:
             case "detector":
                 self._detectors.append((Node(path, "frames", line, attributes), default))
                 self.layout.nodes.append(self._detectors[-1][0])
-            case "ndattribute":
-                value = element.get("ndattribute")
-                if not value:
-                    self._error(element, "the attribute is not named", path, 'give one: ndattribute="…"')
-                    return
+            case "ndattribute" if value:
                 reported = FrameValue(value, self._when(element))
                 self.layout.nodes.append(Node(path, "metadata", line, attributes, metadata=reported))
             case "constant":
                 constant = self._constant(element, path)
-                if constant is not None:
+                if constant is None:
+                    self.layout.omitted.add(path)
+                else:
                     self.layout.nodes.append(Node(path, "constant", line, attributes, constant=constant))
+            case "ndattribute":
+                self._without_source(element, path, attributes, "it names no attribute", 'ndattribute="…"')
             case None:
-                self._without_source(element, path)
+                sources = "detector, ndattribute or constant"
+                self._without_source(element, path, attributes, "it has no source", sources)
             case other:
-                self._error(
-                    element,
-                    "the source is unknown",
-                    f'{path}: source="{other}"',
-                    "detector, ndattribute or constant",
-                )
+                what = f'its source "{other[:40]}" is unknown'
+                self._leave_out(element, what, path, "give another: detector, ndattribute or constant")
 
-    def _without_source(self, element: etree._Element, path: str) -> None:
-        """In areaDetector's own default layout the one that gets its times."""
-        if path.endswith("/timestamp"):
-            line = element.sourceline or 0
-            what, remedy = "it has no source", "it gets the arrival times of frames, in ns since 1970"
-            self.layout.add("info", line, what, path, remedy)
-            self.layout.nodes.append(Node(path, "series", line, source=ITEMS["received"].path))
+    def _without_source(
+        self, element: etree._Element, path: str, attributes: tuple[Attribute, ...], what: str, remedy: str
+    ) -> None:
+        """In areaDetector's own layouts the one that gets its times."""
+        if not path.endswith("/timestamp"):
+            self._leave_out(element, what, path, f"give one: {remedy}")
             return
-        self.layout.omitted.add(path)
-        self._warn(
-            element, "it has no source, and is left out", path, "give one: detector, ndattribute or constant"
-        )
+        line = element.sourceline or 0
+        self.layout.add("info", line, what, path, "it gets the arrival times of frames, in ns since 1970")
+        self.layout.nodes.append(Node(path, "series", line, attributes, source=ITEMS["received"].path))
 
     def _when(self, element: etree._Element) -> When:
         when = element.get("when")
@@ -279,50 +317,56 @@ class _Reader:
             return constant_of(numbers if len(numbers) > 1 else numbers[0], _TYPES[kind])
         except ValueError as error:
             shown = f'{path}: value="{text[:80]}" type="{kind}"'
-            self._error(
-                element, f"the value does not have its type: {error}", shown, "correct the value or the type"
-            )
+            what = f"it is left out, as its value does not have its type: {error}"
+            self._warn(element, what, shown, "correct the value or the type")
             return None
 
-    def _attribute(self, element: etree._Element) -> list[Attribute]:
+    def _attribute(self, element: etree._Element, attributes: dict[str, Attribute]) -> None:
+        """Adds it, unless it cannot be. Of several of one name there is the first."""
         name = self._name(element)
         if name is None:
-            return []
-        match element.get("source"):
-            case "constant":
-                constant = self._constant(element, f"attribute {name}")
-                return [] if constant is None else [Attribute(name, constant=constant)]
-            case "ndattribute":
-                value = element.get("ndattribute")
-                if value:
-                    when: When = "last" if self._when(element) == "last" else "first"
-                    return [Attribute(name, metadata=FrameValue(value, when))]
-                self._error(element, "the attribute is not named", name, 'give one: ndattribute="…"')
-            case None:
-                self._error(element, "the source is missing", f"attribute {name}", _ATTRIBUTE_SOURCES)
-            case other:
-                self._error(
-                    element, "the source is unknown", f"attribute {name}: {other}", _ATTRIBUTE_SOURCES
-                )
-        return []
+            return
+        if name in attributes:
+            what = "there is an attribute of this name; the second one is left out"
+            self._warn(element, what, name, "rename one")
+            return
+        source, value = element.get("source"), element.get("ndattribute")
+        if source == "constant":
+            constant = self._constant(element, f"attribute {name}")
+            if constant is not None:
+                attributes[name] = Attribute(name, constant=constant)
+        elif source == "ndattribute" and value:
+            when: When = "last" if self._when(element) == "last" else "first"
+            attributes[name] = Attribute(name, metadata=FrameValue(value, when))
+        else:
+            shown = f"attribute {name}" if source is None else f'attribute {name}: source="{source[:40]}"'
+            remedy = 'give one: ndattribute="…"' if source == "ndattribute" else _ATTRIBUTE_SOURCES
+            self._warn(element, "it has no value, and is left out", shown, remedy)
 
     def _hardlink(self, element: etree._Element, group: str) -> None:
-        name, target = self._name(element), element.get("target")
-        if name is None:
+        path, target = self._place(element, group), element.get("target")
+        if path is None:
             return
-        path = join(group, name)
         if not target:
-            self._error(element, "the target is missing", path, 'give one: target="/entry/…"')
+            self._leave_out(element, "it has no target", path, 'give one: target="/entry/…"')
             return
-        self.layout.nodes.append(Node(path, "link", element.sourceline or 0, target=target))
+        # As HDF5 takes it: from the root, whatever slashes there are.
+        plain = "/" + "/".join(part for part in target.split("/") if part not in ("", "."))
+        if plain != target:
+            self._warn(
+                element, "the target is not an absolute path", f"{path} → {target}", f"{plain} is used"
+            )
+        self.layout.nodes.append(Node(path, "link", element.sourceline or 0, target=plain))
 
     def _choose_detector(self) -> None:
-        """Of several datasets for frames one gets them all."""
-        chosen = next((node for node, default in self._detectors if default), None)
-        chosen = chosen or (self._detectors[0][0] if self._detectors else None)
-        left_out = {id(node) for node, _ in self._detectors if node is not chosen}
+        """Of several datasets for frames one gets them all: as areaDetector's default, the first by path."""
+        marked = [node for node, default in self._detectors if default] or [
+            node for node, _ in self._detectors
+        ]
+        chosen = min(marked, key=lambda node: node.path, default=None)
+        others = {id(node) for node, _ in self._detectors if node is not chosen}
         # All at once: a hostile file has tens of thousands of them.
-        self.layout.nodes = [node for node in self.layout.nodes if id(node) not in left_out]
+        self.layout.nodes = [node for node in self.layout.nodes if id(node) not in others]
         for node, _ in self._detectors:
             if node is chosen:
                 continue

@@ -14,6 +14,7 @@ from penstock.model.plans import Plan
 from penstock.model.yaml_file import parse_yaml_tree
 
 PAGE = "docs/reference/layout.md"
+PARAMETER = re.compile(r"\$\w+")  # in the place of a name
 _DEPTH_MAX = 64
 _SOURCES = ("frames", "series", "metadata", "constant", "link")
 Name = Annotated[str, StringConstraints(max_length=255)]
@@ -76,7 +77,8 @@ class LayoutFile(Plan):
 
     description: str = Field("", description="purpose")
     parameters: dict[Name, LayoutParameter] = Field(
-        default_factory=dict, description="words to set, used as `$NAME` for a value's name"
+        default_factory=dict,
+        description="words to set, used as `$NAME` for a value's name (`$$NAME`: the name is `$NAME`)",
     )
     metadata: str | None = Field(
         None,
@@ -174,9 +176,8 @@ class _Reader:
             case "group":
                 made = Node(path, "group", line, attributes, source=self._group(node.nxmx, line))
             case "frames":
-                made = Node(
-                    path, "frames", line, attributes, channel=node.frames if node.frames is not None else 0
-                )
+                channel = node.frames if node.frames is not None else 0
+                made = Node(path, "frames", line, attributes, channel=channel)
             case "series":
                 made = Node(path, "series", line, attributes, source=self._item(str(node.series), line))
             case "metadata":
@@ -231,8 +232,10 @@ class _Reader:
         return FrameValue(self._word(str(node.metadata), path, line), node.when, kind)  # type: ignore[arg-type]
 
     def _word(self, text: str, path: str, line: int) -> str:
-        """A name, or what the parameter that it names is set to."""
-        if not text.startswith("$"):
+        """A name, or what the parameter that it names is set to; `$$x` is the name `$x`."""
+        if text.startswith("$$"):
+            return text[1:]
+        if not PARAMETER.fullmatch(text):
             return text
         if text[1:] not in self._values:
             known = ", ".join(f"${name}" for name in self._values) or "none"
@@ -240,7 +243,7 @@ class _Reader:
         return self._values.get(text[1:], text)
 
     def _constant(self, value: Any, kind: str | None, path: str, line: int) -> Constant | None:
-        if isinstance(value, str) and re.fullmatch(r"\$\w+", value) and value[1:] in self._values:
+        if isinstance(value, str) and PARAMETER.fullmatch(value) and value[1:] in self._values:
             value = self._values[value[1:]]
         try:
             return constant_of(value, kind)
