@@ -1,11 +1,13 @@
 """The command tree. A command's modules are loaded when it is called (lazy.py)."""
 
+import sys
 from typing import Annotated
 
 import typer
 
 from penstock import __version__
 from penstock.cli.lazy import Later, LaterGroup, context_settings, lazy_group
+from penstock.cli.streams import flush_streams, own_streams
 from penstock.cli.words import (
     EXIT_CODES,
     EXIT_CODES_OF_CHECKS,
@@ -17,6 +19,7 @@ from penstock.cli.words import (
     EXIT_CODES_OF_SHEETS,
     EXIT_CODES_OF_VERDICTS,
 )
+from penstock.model.errors import SYSTEM_ERRORS, ExitCode, PenstockError
 
 _RECORD = "Record a detector"
 _READ = "Read, check and convert files"
@@ -568,5 +571,19 @@ def _top(
 
 
 def main() -> None:
-    """The entry point of the `penstock` command."""
-    application(prog_name="penstock")
+    """Runs the command of this process. Reports errors outside a command too, as when help is printed."""
+    with own_streams():
+        try:
+            try:
+                application(prog_name="penstock")
+            finally:
+                flush_streams()
+        except BrokenPipeError:
+            sys.exit(int(ExitCode.FAILED))
+        except (PenstockError, *SYSTEM_ERRORS) as error:
+            # Loading them takes a while, and the list of commands does without.
+            from penstock.cli.common import show_error  # noqa: PLC0415
+            from penstock.model.problems import in_words  # noqa: PLC0415
+
+            show_error(in_words(error))
+            sys.exit(int(ExitCode.FAILED))

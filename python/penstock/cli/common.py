@@ -16,8 +16,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from penstock.cli.lazy import unwrapped_width
-from penstock.cli.pipes import flush_pipes, heard_pipes
-from penstock.model.errors import ExitCode, PenstockError, UsageError
+from penstock.cli.streams import flush_streams
+from penstock.model.errors import SYSTEM_ERRORS, ExitCode, PenstockError, UsageError
+from penstock.model.problems import in_words, reason_of
 from penstock.model.text import harmless
 from penstock.model.units import parse_bandwidth, parse_size
 from penstock.programs.signals import ending_like_ctrl_c, signal_of
@@ -40,6 +41,7 @@ class _Unpadded:
 
 
 _PADDING = re.compile(r" +(?=\n)")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
 def out() -> Console:
@@ -73,13 +75,14 @@ def answers(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def _reporting(command: Callable[P, R], failed: ExitCode, of_signals: bool = False) -> Callable[P, R]:
-    def tried(*arguments: P.args, **options: P.kwargs) -> R:
+    @functools.wraps(command)
+    def run(*arguments: P.args, **options: P.kwargs) -> R:
         try:
             with ending_like_ctrl_c():
                 try:
                     return command(*arguments, **options)
                 finally:
-                    flush_pipes()
+                    flush_streams()
         except PenstockError as error:
             fail(error, failed if error.code == ExitCode.FAILED else error.code)
         except (KeyboardInterrupt, typer.Abort) as stop:
@@ -88,6 +91,8 @@ def _reporting(command: Callable[P, R], failed: ExitCode, of_signals: bool = Fal
         except BrokenPipeError:
             sys.stderr.close()  # the reader of the output is gone, and no error can be shown
             raise typer.Exit(int(failed)) from None
+        except SYSTEM_ERRORS as error:
+            fail(in_words(error), failed)
         except typer.Exit:
             raise
         except Exception:
@@ -96,11 +101,6 @@ def _reporting(command: Callable[P, R], failed: ExitCode, of_signals: bool = Fal
             # Python's own exit code, 1, is an answer of this command.
             traceback.print_exc()
             raise typer.Exit(int(failed)) from None
-
-    @functools.wraps(command)
-    def run(*arguments: P.args, **options: P.kwargs) -> R:
-        with heard_pipes():
-            return tried(*arguments, **options)
 
     return run
 
@@ -131,8 +131,9 @@ def print_json(value: BaseModel | dict[str, Any] | list[Any]) -> None:
 
 
 def print_json_line(value: BaseModel) -> None:
-    """Prints one JSON document on one line, and flushes it."""
-    sys.stdout.write(value.model_dump_json() + "\n")
+    """Prints one JSON document on one line, in ASCII as JSON escapes it, and flushes it."""
+    text = value.model_dump_json()
+    sys.stdout.write(_NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text) + "\n")
     sys.stdout.flush()
 
 
@@ -163,12 +164,15 @@ def require_new(path: Path | None, option: str = "--output") -> None:
     remedy = f"name a new file with {option}" if option else "give another name"
     if str(path) == "-":
         raise UsageError(f"{named} is not a file", remedy)
-    folder = path.absolute().parent
-    if os.path.lexists(path):
-        raise UsageError(f"{named} exists already and is not overwritten", remedy)
-    if not folder.is_dir():
-        raise UsageError(f"{named}: the folder {folder} does not exist", "create it, or name another file")
-    if not os.access(folder, os.W_OK | os.X_OK):
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))
+        path.unlink()  # whoever writes it creates it again, and no other one
+    except FileExistsError:
+        raise UsageError(f"{named} exists already and is not overwritten", remedy) from None
+    except FileNotFoundError:
+        folder = path.absolute().parent
         raise UsageError(
-            f"{named}: you have no permission to write into {folder}", "name a file in another folder"
-        )
+            f"{named}: the folder {folder} does not exist", "create it, or name another file"
+        ) from None
+    except OSError as error:
+        raise UsageError(f"{named} cannot be created: {reason_of(error)}", remedy) from None

@@ -1,15 +1,19 @@
 """Writes documents, and adds them to the run index."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Self
 
 from penstock.bench.campaign.entries import entry_of
 from penstock.cli.common import warn
 from penstock.files.catalogue import Catalogue, default_path
-from penstock.files.documents import Document, Indexed, read_bytes
+from penstock.files.documents import Document, Indexed, Shown, read_bytes
+from penstock.files.growing_document import GrowingDocument
 from penstock.files.space import write_document
+from penstock.model.bench.rehearsals import Rehearsal
+from penstock.model.bench.runs import Verdict
 from penstock.model.errors import PenstockError
 
 
@@ -20,17 +24,74 @@ def write_and_enter(path: Path, document: Document) -> None:
 
 
 @contextlib.contextmanager
-def written_whatever_happens(path: Path | None, document: Document) -> Iterator[None]:
-    """Writes the document first; if that fails, raises the error after the body has shown the results."""
+def written_first(write: Callable[[], None]) -> Iterator[None]:
+    """Calls `write`; if that fails, raises the error after the body has shown the results.
+
+    So results are in their file when they cannot be shown, and are shown when they cannot be written.
+    """
     trouble: PenstockError | None = None
-    if path is not None:
-        try:
-            write_and_enter(path, document)
-        except PenstockError as error:
-            trouble = error
+    try:
+        write()
+    except PenstockError as error:
+        trouble = error
     yield
     if trouble is not None:
         raise trouble
+
+
+def written_whatever_happens(path: Path | None, document: Document) -> AbstractContextManager[None]:
+    """Writes the document first, if there is a path; `written_first` has the rest."""
+    return written_first(lambda: None if path is None else write_and_enter(path, document))
+
+
+def write_page(path: Path | None, document: Shown, kept_at: Path | None, what: str) -> None:
+    """Writes the page of `--report`, if it is given, of a document that was kept or not."""
+    if path is None:
+        return
+    # Loading the plotting library takes as long as the rest of a command.
+    from penstock.report.write import report_texts  # noqa: PLC0415
+
+    source = str(kept_at) if kept_at is not None else f"a {what} that was not saved"
+    for file, text in report_texts({source: document}, path, None, None):
+        write_document(file, text.rstrip("\n"))
+
+
+class StepwiseDocument:
+    """The document of a measurement, written after each of its steps if `--output` names it.
+
+    Use as a context manager, which closes it.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._growing: GrowingDocument | None = None
+
+    def write(self, document: Verdict | Rehearsal) -> None:
+        if self._path is None:
+            return
+        text = document.model_dump_json()
+        if self._growing is None:
+            self._growing = GrowingDocument.create(self._path, text)
+        else:
+            self._growing.write(text)
+
+    def finish(self, document: Verdict | Rehearsal) -> None:
+        """Writes the result, and adds it to the run index."""
+        self.write(document)
+        self._close()
+        if self._path is not None:
+            enter(self._path, document)
+
+    def _close(self) -> None:
+        if self._growing is not None:
+            self._growing.close()
+            self._growing = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
 
 
 def enter(path: Path, document: Indexed, more: str = "") -> bool:

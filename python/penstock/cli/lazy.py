@@ -14,6 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from penstock.cli.streams import encodable
 from penstock.cli.words import EXIT_CODES, examples
 from penstock.cli.wrong_values import WrongOptions, in_our_words
 from penstock.model import panels
@@ -39,6 +40,9 @@ def context_settings() -> dict[str, Any]:
 
 class GroupedCommand(TyperCommand):
     """A command whose help shows options in groups: `rich_help_panel` of an option names its group."""
+
+    def get_help(self, ctx: Any) -> str:
+        return encodable(super().get_help(ctx))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
@@ -208,6 +212,9 @@ def lazy_group(later: Mapping[str, Later | LaterGroup]) -> type[TyperGroup]:
                 return super().parse_args(ctx, args)
             except WrongOptions as error:
                 raise in_our_words(error, ctx) from error
+
+        def get_help(self, ctx: Any) -> str:
+            return encodable(super().get_help(ctx))
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             try:

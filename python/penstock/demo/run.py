@@ -24,6 +24,7 @@ from penstock.model.events import (
     RecorderSeriesEnd,
 )
 from penstock.model.plans import GIB, MIB, DetectorPlan, TcpTarget
+from penstock.model.text import counted
 from penstock.model.units import human_hz, split_address
 from penstock.programs.check import check, check_plan
 from penstock.programs.locate import detectors_folder, find_program
@@ -159,7 +160,9 @@ def open_input(options: DemoOptions, base: Detector, view: ProgressView) -> Iter
         frames_for(options.seconds, options.rate_of(base)),
         lambda n, of: view.update(reading, n, of, f"{n} of {of}"),
     ) as replay:
-        view.finish(reading, f"{replay.frames} images of {replay.rows} x {replay.columns} {replay.type}")
+        view.finish(
+            reading, f"{counted(replay.frames, 'image')} of {replay.rows} x {replay.columns} {replay.type}"
+        )
         shape = replayed_detector(base, replay.rows, replay.columns, replay.type)
         yield Input(shape, replay, f"{replay.frames} recorded images, replayed repeatedly")
 
@@ -196,7 +199,7 @@ def _record_phases(options: DemoOptions, shown: Input, view: ProgressView) -> li
                 frames=frames, rate_hz=rate, series_id=number, series_unique_id=f"phase-{number}"
             )
             job = detector_plan(shown.detector, simulation, target, shown.replay)
-            view.say(f"phase {number}, {title}: {frames} frames")
+            view.say(f"phase {number}, {title}: {counted(frames, 'frame')}")
             series.append(_record_one(title, job, recorder, view))
         recorder.require_success(recorder.stop())
     return series

@@ -7,6 +7,7 @@ from rich.text import Text
 
 from penstock.files.timing import Percentiles
 from penstock.model.events import CheckReport, DetectorSeriesEnd, RecorderSeriesEnd
+from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_hz, human_number, human_rate, human_seconds
 
 
@@ -42,7 +43,10 @@ class PhaseResult(BaseModel):
         if self.lost:
             found.append(f"{self.title}: {self.lost} of {self.sent.frames_sent} frames are not in the file")
         if self.check.different_frames:
-            found.append(f"{self.title}: {self.check.different_frames} frames differ from the sent frames")
+            found.append(
+                f"{self.title}:"
+                f" {counted(self.check.different_frames, 'frame differs', 'frames differ')} from those sent"
+            )
         if self.check.compared_frames != self.sent.frames_sent:
             found.append(
                 f"{self.title}: {self.check.compared_frames} of {self.sent.frames_sent} frames were compared"
@@ -86,11 +90,11 @@ def _rows(phase: PhaseResult) -> dict[str, str]:
     late = (
         f", {sent.late} sent late (by {human_seconds(sent.late_max_ms / 1e3)} at most)" if sent.late else ""
     )
-    compared = f"{checked.compared_frames} frames, {checked.different_frames} different"
+    compared = f"{counted(checked.compared_frames, 'frame')}, {checked.different_frames} different"
     return {
-        "sent": f"{sent.frames_sent} frames, {human_bytes(recorded.raw_bytes)} in {took}",
+        "sent": f"{counted(sent.frames_sent, 'frame')}, {human_bytes(recorded.raw_bytes)} in {took}",
         "rate": f"{human_hz(phase.rate_hz)}{asked}, {human_rate(phase.raw_bytes_per_s)}{late}",
-        "in the file": f"{recorded.frames_written} frames, {stored} (ratio {phase.ratio:.2f})",
+        "in the file": f"{counted(recorded.frames_written, 'frame')}, {stored} (ratio {phase.ratio:.2f})",
         "lost frames": str(phase.lost),
         "problems": _anomalies(recorded),
         "received to written": _latency(phase.timing),

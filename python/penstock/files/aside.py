@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from penstock.model.errors import PenstockError, UsageError
+from penstock.model.problems import in_words
 from penstock.model.text import one_short_line
 
 P = ParamSpec("P")
@@ -153,6 +154,9 @@ def _work_as_child(work: Callable[[], Any], pipe: int, parent: int) -> NoReturn:
     except MemoryError:
         kind, value = _ERROR, MemoryError()
     except Exception as error:
+        if isinstance(error, OSError) and error.filename is not None:  # of the system, not of HDF5
+            _write(pipe, _ERROR, in_words(error))
+            os._exit(0)
         text = one_short_line(f"{error}") or type(error).__name__
         kind, value = _ERROR, RuntimeError(text, traceback.format_exc())
     _write(pipe, kind, value)
@@ -232,9 +236,9 @@ def _explained(path: Path, error: Exception) -> PenstockError:
     if isinstance(error, MemoryError):
         return PenstockError(f"{path} cannot be read: it requires more memory than available", _remedy(path))
     text, trace = error.args
-    explained = PenstockError(f"{path} cannot be read: {text}", _remedy(path))
-    explained.add_note(trace)
-    return explained
+    in_words = PenstockError(f"{path} cannot be read: {text}", _remedy(path))
+    in_words.add_note(trace)
+    return in_words
 
 
 def _remedy(path: Path) -> str:

@@ -17,7 +17,8 @@ from penstock.files.naming import give_name
 from penstock.files.unfinished import unfinished
 from penstock.files.values.attach import is_attached
 from penstock.model.errors import PenstockError, UsageError
-from penstock.model.text import how_to_complete
+from penstock.model.problems import reason_of
+from penstock.model.text import counted, how_to_complete
 
 _ENTRIES_MAX = 65536
 
@@ -58,7 +59,8 @@ class JointFile:
     def _replace(self, targets: list[tuple[str, str]]) -> None:
         if len(targets) > _ENTRIES_MAX:
             raise UsageError(
-                f"{len(targets)} entries exceed the maximum of {_ENTRIES_MAX}", "make another file"
+                f"{counted(len(targets), 'entry', 'entries')} exceed the maximum of {_ENTRIES_MAX}",
+                "make another file",
             )
         before = self.path if self.targets else None
         try:
@@ -71,7 +73,7 @@ class JointFile:
                     give_name(new, self.path)  # fails where somebody was quicker
         except OSError as error:
             raise PenstockError(
-                f"{self.path} cannot be written: {error}",
+                f"{self.path} cannot be written: {reason_of(error)}",
                 "check the free space and the permissions of the folder",
             ) from error
         self.targets = targets
@@ -101,7 +103,7 @@ def _entry_of(path: Path) -> str:
         entries = [name for name in file if attribute_of(item_at(file, name), "NX_class") == "NXentry"]
         if len(entries) != 1:
             raise UsageError(
-                f"{path} has {len(entries)} groups NXentry, expected one", "name files of series"
+                f"{path} has {counted(len(entries), 'group')} NXentry, expected one", "name files of series"
             )
         if is_attached(file):
             raise UsageError(
@@ -148,5 +150,6 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise PenstockError(
-            f"{path} cannot be written: {error}", "check the free space and the permissions of the folder"
+            f"{path} cannot be written: {reason_of(error)}",
+            "check the free space and the permissions of the folder",
         ) from error

@@ -42,6 +42,14 @@ class UsageError(PenstockError):
         super().__init__(message, remedy, ExitCode.USAGE)
 
 
+class OutputError(PenstockError):
+    """Standard output cannot be written."""
+
+
+SYSTEM_ERRORS = (OSError, UnicodeError, MemoryError)
+"""what no command handles itself: `problems.in_words` has the words"""
+
+
 class RemediableValueError(ValueError):
     """Of a validator that knows what to do about the value."""
 

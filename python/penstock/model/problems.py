@@ -5,12 +5,13 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from penstock.model.errors import RemediableValueError
+from penstock.model.errors import PenstockError, RemediableValueError
 from penstock.model.units import human_size
 
 _VALUE_ERROR = "Value error, "
@@ -71,6 +72,7 @@ _SYSTEM = {
     errno.ENOSPC: "no space left on the storage",
     errno.EDQUOT: "the disk quota is exceeded",
     errno.EROFS: "the file system is read-only",
+    errno.EBADF: "it is closed",
     errno.EIO: "the storage reports an input/output error",
     errno.ESTALE: "the file server no longer knows the file (stale handle)",
     errno.ENAMETOOLONG: "the name is too long",
@@ -194,7 +196,54 @@ def reason_of(error: Exception) -> str:
         return str(text)  # an OSError of ours
     if number in _SYSTEM:
         return _SYSTEM[number]
+    if number is None and isinstance(error, OSError) and str(error):
+        return str(error)  # of a library
     return f"the system reports {errno.errorcode.get(number or 0, type(error).__name__)}"
+
+
+_REMEDIES = {
+    errno.EACCES: "ask the owner of the directory for access, or give another path",
+    errno.EPERM: "ask the owner for access, or give another path",
+    errno.ENOSPC: "free some space, or choose another directory",
+    errno.EDQUOT: "free some space, or choose another directory",
+    errno.ENAMETOOLONG: "give a shorter path",
+    errno.EMFILE: "raise the limit with `ulimit -n`",
+    errno.ENOMEM: "close other programs, or use a machine with more memory",
+}
+
+
+def in_words(error: Exception) -> PenstockError:
+    """Returns an error of the system or of an encoding in words, with a remedy; a PenstockError stays."""
+    if isinstance(error, PenstockError):
+        return error
+    if isinstance(error, MemoryError):
+        return PenstockError("this machine is out of memory", _REMEDIES[errno.ENOMEM])
+    if not isinstance(error, OSError):
+        return PenstockError(f"a text cannot be read or written: {error}", "set LC_ALL=C.UTF-8 and repeat")
+    if isinstance(error, FileNotFoundError) and error.filename is None and not _has_working_directory():
+        return PenstockError("the working directory no longer exists", "change to another one with `cd`")
+    remedy = _REMEDIES.get(error.errno or 0, "correct the cause, and repeat the command")
+    if error.filename is None:
+        return PenstockError(f"the system refused an operation: {reason_of(error)}", remedy)
+    path = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
+    closed = _closed_directory(path) if error.errno == errno.EACCES else ""
+    why = f"you have no permission to enter {closed}" if closed else reason_of(error)
+    return PenstockError(f"{path}: {why}", remedy)
+
+
+def _has_working_directory() -> bool:
+    try:
+        return bool(os.getcwd())  # noqa: PTH109  (the error is the question)
+    except OSError:
+        return False
+
+
+def _closed_directory(path: str) -> str:
+    """Returns the first directory on the way to `path` that this user may not enter; "" if there is none."""
+    if not os.path.isabs(path) and not _has_working_directory():  # noqa: PTH117
+        return ""
+    above = reversed(Path(path).absolute().parents)
+    return next((str(each) for each in above if each.is_dir() and not os.access(each, os.X_OK)), "")
 
 
 def place_of(problem: Any) -> str:

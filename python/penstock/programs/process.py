@@ -25,6 +25,7 @@ from pydantic import BaseModel
 
 from penstock.model.errors import ExitCode, PenstockError
 from penstock.model.events import Event, parse_event
+from penstock.model.problems import reason_of
 from penstock.model.text import one_short_line
 from penstock.programs.locate import find_program
 from penstock.programs.ranks import Ranks
@@ -151,7 +152,7 @@ class Program:
         except OSError as error:
             self._forget_plan()
             raise PenstockError(
-                f"{path} cannot be started: {error}", "build it again for this machine"
+                f"{path} cannot be started: {reason_of(error)}", "build it again for this machine"
             ) from error
         if LOGS.verbose and on_log is not None:
             on_log(f"started {' '.join(command)} (process {self._process.pid})")

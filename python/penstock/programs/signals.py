@@ -38,9 +38,31 @@ def signal_of(interrupt: BaseException) -> str:
     return str(interrupt.args[0]) if interrupt.args else signal.SIGINT.name
 
 
+_held: list[signal.Signals] = []
+"""signals that came before the command could handle them"""
+
+
+def hold_signals() -> None:
+    """Keeps a SIGINT or SIGTERM until a command, which may still be loading, starts. A second one ends it.
+
+    A program may start with both blocked, so that neither arrives before this call; they arrive now.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _hold)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
+
+
+def _hold(number: int, _frame: object) -> None:
+    if _held:
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+    _held.append(signal.Signals(number))
+
+
 @contextlib.contextmanager
 def ending_like_ctrl_c() -> Iterator[None]:
-    """SIGTERM raises KeyboardInterrupt, as SIGINT does: what was begun is tidied up."""
+    """SIGTERM and a held signal raise KeyboardInterrupt, as SIGINT does, so that the command cleans up."""
     if not _is_main_thread():
         yield
         return
@@ -51,10 +73,12 @@ def ending_like_ctrl_c() -> Iterator[None]:
 
     _Last.at = -math.inf
     numbers = [signal.SIGTERM]
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # of a job in the background ignored
+    if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, _hold):  # ignored in a background job
         numbers.append(signal.SIGINT)
     before = {number: signal.signal(number, interrupt) for number in numbers}
     try:
+        if _held:
+            interrupt(_held.pop(), None)
         yield
     finally:
         for number, handler in before.items():

@@ -23,6 +23,7 @@ from penstock.model.plans import (
     TcpTarget,
     ZmqTarget,
 )
+from penstock.model.text import counted
 from penstock.model.units import split_address
 from penstock.programs.process import LogLine, Program, forwarding_signals
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:  # it loads HDF5
     from penstock.files.images.replay import Replay
 
 _FORMATS = ("cbf", "tiff", "hdf5")
-_ADDRESS = re.compile(r"[^/?#]+:[0-9]+")
+_ADDRESS = re.compile(r"(?!files:)(?=.*[.:]|localhost$)[^/?#]+")
 _TARGET_HELP = "write tcp://127.0.0.1:9900, zmq://127.0.0.1:31001 or files:FOLDER?format=cbf"
 _ZMQ_PORT = 31001
 _PORT_MAX = 65535
@@ -101,7 +102,8 @@ def parse_elements(text: str, detector: Detector, target: Target) -> tuple[int, 
         )
     if isinstance(target, TcpTarget) and len(target.addresses) > rows * columns:
         raise UsageError(
-            f"--elements: {rows * columns} elements, and {len(target.addresses)} receivers in --to",
+            f"--elements: {counted(rows * columns, 'element')}, and"
+            f" {counted(len(target.addresses), 'receiver')} in --to",
             "name at most as many receivers as elements",
         )
     if detector.rows % rows or detector.columns % columns:
@@ -130,14 +132,16 @@ def with_endpoints(target: Target, elements: tuple[int, int] | None) -> Target:
         )
     if target.more:
         raise UsageError(
-            f"--to: {len(target.endpoints)} ZeroMQ endpoints for {count} elements, which require one each",
+            f"--to: {len(target.endpoints)} ZeroMQ endpoints for {counted(count, 'element')},"
+            " which require one each",
             "name as many, or the first of consecutive ports, such as zmq://127.0.0.1:31001",
         )
     host, port = target.endpoint.rsplit(":", 1)
     first = int(port)
     if first + count - 1 > _PORT_MAX:
         raise UsageError(
-            f"--to: {count} elements from port {first} on go beyond port {_PORT_MAX}", "name a lower port"
+            f"--to: {counted(count, 'element')} from port {first} on go beyond port {_PORT_MAX}",
+            "name a lower port",
         )
     # Port 0 lets the system choose, for each.
     ports = [first + n if first else 0 for n in range(1, count)]
@@ -210,7 +214,7 @@ def parse_rate(text: str, detector: Detector) -> float:
 def parse_target(text: str, token: str | None) -> Target:
     """Returns the target of tcp://HOST:PORT[,HOST:PORT…], zmq://HOST:PORT[,…] (binds) or files:FOLDER?…
 
-    HOST:PORT alone is that of a recorder, as `penstock record --listen` has it.
+    Without a scheme it is an address of a recorder, as `penstock record --listen` has it.
     """
     if text.startswith("files:"):
         return _files_target(text)

@@ -30,8 +30,8 @@ from penstock.model.events import (
     Stall,
     Waiting,
 )
-from penstock.model.text import missing_words
-from penstock.model.units import human_bytes, human_hz, human_rate, human_seconds, human_size
+from penstock.model.text import counted, missing_words
+from penstock.model.units import human_bytes, human_hz, human_rate, human_seconds
 from penstock.report.remaining import Pace, left_text
 
 _LINE_INTERVAL_S = 10.0
@@ -183,18 +183,16 @@ def show(view: ProgressView, event: Event) -> None:
         case CheckProgress():
             share = f"{100 * event.done / event.total:.0f} %" if event.total else "…"
             view.update(event.what or "checking", event.done, event.total, share)
-        case Stall():
-            view.say(stall_line(event))
         case Listening() | MetricsAddress():
             view.info(_address_line(event))
-        case Note() | Rejected():
+        case Note() | Rejected() | Stall():
             pass  # the recorder logs it, with the time
         case PvaChannel() | FrameProblem() | PvaProgress() | PvaSeriesEnd():
             _show_source(view, event)
 
 
 def _start_line(event: SeriesStart) -> str:
-    frames = f"{event.frames} frames" if event.frames else "open end"
+    frames = counted(event.frames, "frame") if event.frames else "open end"
     begins, there = "starts", ""
     if event.frames_before:
         begins, there = "resumes", f", {event.frames_before} already in the file"
@@ -224,7 +222,7 @@ def frame_problem_line(event: FrameProblem) -> str:
 
 def source_line(event: PvaProgress) -> str:
     """ "120 frames sent, 118 acknowledged, 3 missed"."""
-    text = f"{event.frames_sent} frames sent, {event.acknowledged} acknowledged"
+    text = f"{counted(event.frames_sent, 'frame')} sent, {event.acknowledged} acknowledged"
     return text + "".join(
         f", {getattr(event, name)} {name}" for name in ("missed", "damaged") if getattr(event, name)
     )
@@ -237,7 +235,7 @@ def source_summary(event: PvaSeriesEnd) -> str:
         if event.acknowledged == event.frames_sent
         else f"{event.acknowledged} acknowledged"
     )
-    text = f"{event.series_unique_id} ended ({event.reason}): {event.frames_sent} frames"
+    text = f"{event.series_unique_id} ended ({event.reason}): {counted(event.frames_sent, 'frame')}"
     text += f" from uniqueId {event.first_unique_id} on, {safe}"
     problems = [
         f"{getattr(event, name)} {name}"
@@ -301,15 +299,6 @@ def receiver_line(event: Waiting) -> str:
     return f"recorder at {event.address}: {event.reason.replace(': ', ', ')}"
 
 
-def stall_line(event: Stall) -> str:
-    """ "STALL: write of 8.39 MB at 4096 of /data/a.h5 has stalled for 2.5 s"."""
-    size = f" of {human_size(event.bytes)} at {event.offset}" if event.bytes else ""
-    call = event.call.replace("hdf5_", "HDF5's ").replace("_", " ")
-    if event.over:
-        return f"stall over: {call}{size} of {event.file} returned after {human_seconds(event.seconds)}"
-    return f"STALL: {call}{size} of {event.file} has stalled for {human_seconds(event.seconds)}"
-
-
 def recorder_line(event: RecorderProgress) -> str:
     """ "120 of 250 frames, 622 MB/s in, 71 MB/s out, ratio 8.8, pool 3 %"."""
     announced = f" of {event.frames_announced}" if event.frames_announced else ""
@@ -357,17 +346,23 @@ def _end_line(event: RecorderProgress, ends_in_s: float | None) -> str:
 def recorder_summary(event: RecorderSeriesEnd, before: int = 0) -> str:
     """Returns the outcome of the series in one line; `before` frames were in the file of a resumed series."""
     if event.removed:
-        return f"{event.file} was deleted during the recording: its {event.frames_written} frames are lost"
+        return (
+            f"{event.file} was deleted during the recording:"
+            f" {counted(event.frames_written, 'frame is', 'frames are')} lost"
+        )
     # A message of a frame that arrived in another one is damaged without making the frame missing.
     reasons = {name: getattr(event, name) for name in _REASONS}
     known = event.missing - (event.missing if event.never_came is None else event.never_came)
     reasons = reasons if sum(reasons.values()) == known else {}
-    text = f"{event.frames_written} frames in {event.file}, {human_bytes(event.stored_bytes)}"
+    text = f"{counted(event.frames_written, 'frame')} in {event.file}, {human_bytes(event.stored_bytes)}"
     if event.stored_bytes:
         text += f" (ratio {event.raw_bytes / event.stored_bytes:.1f})"
     if before:
         # The bytes are those of the whole file, but the time is that since the resume.
-        text += f"; resumed: {before} frames were in the file, {event.frames_written - before} were added"
+        text += (
+            f"; resumed: {counted(before, 'frame was', 'frames were')} in the file,"
+            f" {event.frames_written - before} were added"
+        )
     elif event.seconds > 0:
         frames_seconds = event.frames_seconds or event.seconds
         text += f", {human_seconds(frames_seconds)}, {human_rate(event.raw_bytes / frames_seconds)}"
@@ -390,7 +385,7 @@ def _closed_after(frames_seconds: float, seconds: float) -> str:
 def detector_line(event: DetectorProgress) -> str:
     late = f", {event.late} behind schedule" if event.late else ""
     if event.frames_sent == event.frames:
-        return f"all {event.frames} frames sent{late}; waiting until the series is closed"
+        return f"all {counted(event.frames, 'frame')} sent{late}; waiting until the series is closed"
     rate = f", {human_hz(event.rate_hz)}, {human_rate(event.bytes_per_s)}" if event.rate_hz else ""
     return f"{event.frames_sent} of {event.frames} frames{rate}{late}"
 
@@ -399,7 +394,7 @@ def detector_summary(event: DetectorSeriesEnd) -> str:
     """What was sent, in one line, without a problem: that is the command's error."""
     sending_seconds = event.sending_seconds or event.seconds
     faults = event.faults or {}
-    frames = f"{event.frames_sent} frames"
+    frames = counted(event.frames_sent, "frame")
     if event.dropped:
         frames = f"{event.frames_sent - event.dropped} of {frames} ({event.dropped} dropped by --fault)"
     text = f"{frames}, {human_bytes(event.bytes)} in {human_seconds(sending_seconds)}"

@@ -100,7 +100,7 @@ def _duration_text(request: FramesRequest, runs: int) -> str:
     if not request.rate_hz:
         return "as long as the storage needs"
     seconds = request.frames / request.rate_hz
-    each = f", {runs} runs of {human_seconds(seconds)}" if runs > 1 else ""
+    each = f", {counted(runs, 'run')} of {human_seconds(seconds)}" if runs > 1 else ""
     return human_seconds(seconds * runs) + each
 
 
@@ -275,7 +275,7 @@ def _job_rows(document: LoadDocument) -> dict[str, str]:
     if document.job is not None:
         hosts = len({rank.host for rank in document.job.parts})
         error_s = max((rank.clock_error_ns for rank in document.job.parts), default=0) * 1e-9
-        where = "1 host" if hosts == 1 else f"{hosts} hosts"
+        where = counted(hosts, "host")
         rows["ranks"] = (
             f"{document.job.ranks} on {where}, {escape(document.job.library)},"
             f" clocks agree within {human_seconds(error_s)}"

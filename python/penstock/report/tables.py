@@ -321,7 +321,7 @@ def plan_table(plan: RecorderPlan) -> Table:
     if plan.files.layout == "per_writer":
         rows["files"] = "one per rank, with a virtual dataset"
     elif plan.files.layout == "split":
-        rows["files"] = f"a new one every {plan.files.frames} frames, with a virtual dataset"
+        rows["files"] = f"a new one every {counted(plan.files.frames, 'frame')}, with a virtual dataset"
     for number, source in enumerate(plan.sources):
         if isinstance(source, TcpSourcePlan):
             text = f"listen on {source.host}:{source.port}" + (", token required" if source.token else "")

@@ -229,13 +229,14 @@ def test_what_stream_v2_has_no_name_for_goes_into_files_alone(to: str, tmp_path:
     ("option", "words"), [("--resume", "resumes a series"), ("--no-resume", "a series starts")]
 )
 def test_record_dry_run_shows_resume(option: str, words: str, tmp_path: Path) -> None:
-    shown = one_line(invoke("record", "--folder", str(tmp_path), option, "--dry-run").stderr)
+    shown = one_line(invoke("record", "--folder", str(tmp_path), option, "--dry-run").stdout)
     assert f"resume {words}" in shown
 
 
 def test_record_dry_run_for_people(tmp_path: Path) -> None:
     result = invoke("record", "--folder", str(tmp_path), "--codec", "zstd", "--level", "3", "--dry-run")
-    text = one_line(result.stderr)
+    assert result.stderr == ""
+    text = one_line(result.stdout)
     for word in ("listen on 127.0.0.1:9900", "zstd level 3", "1 GiB", "SIGTERM"):
         assert word in text
 
@@ -248,9 +249,9 @@ def test_a_dry_run_refuses_a_folder_that_takes_no_files() -> None:
 
 
 def test_a_dry_run_tells_which_frames_a_chunk_is_for(tmp_path: Path) -> None:
-    shown = one_line(invoke("record", "--folder", str(tmp_path), "--chunk", "4x8x8", "--dry-run").stderr)
+    shown = one_line(invoke("record", "--folder", str(tmp_path), "--chunk", "4x8x8", "--dry-run").stdout)
     assert "4 x 8 x 8 pixels of a frame of 3 dimensions; single frames for other dimensions" in shown
-    plain = one_line(invoke("record", "--folder", str(tmp_path), "--chunk", "8x8", "--dry-run").stderr)
+    plain = one_line(invoke("record", "--folder", str(tmp_path), "--chunk", "8x8", "--dry-run").stdout)
     assert "8 x 8 pixels of a frame" in plain
     assert "dimensions" not in plain
 
@@ -268,7 +269,7 @@ def test_simulate_dry_run() -> None:
         "--rate",
         "50",
     ]
-    text = one_line(invoke(*arguments, "--dry-run").output)
+    text = one_line(invoke(*arguments, "--dry-run").stdout)
     for word in (
         "1000 x 500 uint16",
         "200 of 1 MB",
@@ -350,3 +351,33 @@ def test_command_loads_only_the_libraries_that_it_needs(arguments: list[str], ab
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "Usage: penstock" in ended.stdout
     assert ended.stderr.strip() == "[]"
+
+
+DRY_RUNS = [
+    "record --folder . --pool 64MiB",
+    "simulate custom --rows 4 --columns 4 --rate 1",
+    "pva X --to tcp://127.0.0.1:9900",
+    "collect --folder .",
+    "verdict custom . --rows 9 --columns 9 --rate 1 --quick --space 1MB",
+    "bench frames . --frame-size 1MB --rate 1 --seconds 1",
+    "bench stream . --size 1MiB",
+    "bench metadata . --items 10",
+    "bench uvbuffer . --seconds 1",
+    "bench network 127.0.0.1",
+    "campaign pilatus-6m-rates --target .",
+    "describe . --measure",
+]
+
+
+@pytest.mark.parametrize("line", DRY_RUNS)
+def test_dry_run_prints_its_result_on_standard_output_alone(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = invoke(*line.split(), "--dry-run")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout
+    assert "error" not in result.stderr
+    assert not list(tmp_path.iterdir())
+    said = [each for each in result.stderr.splitlines() if not each.startswith(("note:", "warning:"))]
+    assert said == []

@@ -7,7 +7,9 @@ from conftest import Run
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.model.configuration import TCP_PORT, TcpSource
 from penstock.model.errors import UsageError
+from penstock.model.plans import TcpTarget
 from penstock.model.units import (
     format_size,
     human_bytes,
@@ -27,8 +29,20 @@ from penstock.programs.simulate import parse_target
 
 def test_an_address_alone_is_that_of_a_recorder() -> None:
     assert parse_target("127.0.0.1:9977", None) == parse_target("tcp://127.0.0.1:9977", None)
-    with pytest.raises(UsageError, match="is not a receiver"):
-        parse_target("somewhere", None)
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1:9977", "localhost", ":9977", "[::1]:9977", "[::1]", "10.1.2.3"])
+def test_target_of_the_simulator_accepts_every_address_that_a_recorder_listens_on(text: str) -> None:
+    listened = TcpSource.model_validate({"kind": "tcp", "listen": text})
+    found = parse_target(text, None)
+    assert isinstance(found, TcpTarget)
+    assert (found.host, found.port) == split_address(listened.listen, TCP_PORT)
+
+
+@pytest.mark.parametrize("text", ["udp://x", "somewhere", "some where", "x:y", "/data", "host:70000", "a?b"])
+def test_target_that_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_target(text, None)
 
 
 @pytest.mark.parametrize(

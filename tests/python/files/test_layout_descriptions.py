@@ -395,7 +395,7 @@ def test_the_command_shows_and_checks(run: Run, write: Write) -> None:
     assert f"{bad}:3" in refused.stderr
     planned = run("record", "--layout", "nxtomo", "--dry-run")
     assert planned.returncode == 0, planned.stderr
-    assert "rotation_angle" in planned.stderr
+    assert "rotation_angle" in planned.stdout
 
 
 @pytest.mark.parametrize("page", ["how-to/record/choose-a-layout.md", "reference/layout.md"])

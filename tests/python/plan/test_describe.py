@@ -157,9 +157,9 @@ def test_usage_errors_say_what_is_wrong(
 def test_a_dry_run_shows_and_writes_nothing(tmp_path: Path) -> None:
     result = invoke(str(tmp_path), "--measure", "--size", "16MiB", "--files", "20", "--dry-run")
     assert result.exit_code == 0
-    assert "16 MiB written and read" in one_line(result.stderr)
-    assert "20 of 4 KiB created" in one_line(result.stderr)
-    assert result.stdout == ""
+    assert "16 MiB written and read" in one_line(result.stdout)
+    assert "20 of 4 KiB created" in one_line(result.stdout)
+    assert result.stderr == ""
     assert list(tmp_path.iterdir()) == []
 
 

@@ -56,7 +56,7 @@ def test_the_recorder_accepts_the_new_configuration(
     assert run("init").returncode == 0
     finished = run("record", "penstock.yaml", "--dry-run")
     assert finished.returncode == 0, finished.stderr
-    assert "127.0.0.1:9900" in finished.stderr
+    assert "127.0.0.1:9900" in finished.stdout
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:

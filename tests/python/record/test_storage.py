@@ -225,7 +225,7 @@ def test_an_xfs_tells_its_stripes(striped_xfs: Path) -> None:
         text=True,
     )
     assert shown.returncode == 0, shown.stderr
-    assert "stripe 256 KiB x 4" in shown.stderr
+    assert "stripe 256 KiB x 4" in shown.stdout
 
 
 def test_the_geometry_of_xfs_without_stripes() -> None:

@@ -27,6 +27,7 @@ from penstock.model.bench.campaigns import FAULTS, Campaign, Case, CaseFailure, 
 from penstock.model.bench.runs import Run
 from penstock.model.errors import InterruptedRunError, PenstockError, UsageError
 from penstock.model.storage_url import Place, StorageUrl
+from penstock.model.text import counted
 from penstock.model.units import human_number
 
 # What is taken for storage that nobody has measured yet, and for what a run takes beside its load.
@@ -112,7 +113,8 @@ def plan_campaign(
     require_known(file, points)
     if len(points) * len(targets) > CASES_MAX:
         raise UsageError(
-            f"{len(points)} cases on {len(targets)} targets exceed the maximum of {CASES_MAX}",
+            f"{counted(len(points), 'case')} on {counted(len(targets), 'target')} exceed the"
+            f" maximum of {CASES_MAX}",
             "name fewer targets",
         )
     planned = [_planned(name, file, point, factor) for point in points]
@@ -264,7 +266,7 @@ def resumed(plan: CampaignPlan, document: Campaign, name: str = "the document") 
     started = max((block for block, _ in document.done), default=-1) + 1
     if wanted.blocks < started:
         raise UsageError(
-            f"the document has {started} blocks already, which exceeds {wanted.blocks}",
+            f"the document has {counted(started, 'block')} already, which exceeds {wanted.blocks}",
             f"--blocks {started}, or more",
         )
     return plan.with_runs_of(wanted.model_copy(update={"runs": document.runs, "failures": document.failures}))

@@ -28,6 +28,7 @@ from penstock.files.storage import find_mount
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.problems import reason_of
 from penstock.model.storage_url import Place, names_url
+from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_percent, human_size
 from penstock.programs.signals import signals_later
 
@@ -598,6 +599,6 @@ def require_room(target: Path, needed_bytes: int, files: int, advice: RoomAdvice
         )
     if _limits_files(room) and room.f_favail - RESERVE_INODES < files:
         raise PenstockError(
-            f"{advice.what} makes {files} files, but {target} has inodes for only {room.f_favail}",
+            f"{advice.what} makes {counted(files, 'file')}, but {target} has inodes for only {room.f_favail}",
             advice.fewer_files,
         )

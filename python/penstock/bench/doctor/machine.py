@@ -7,6 +7,7 @@ from penstock.files.sheet.hints import hints_of
 from penstock.model.plan.checkup import Finding, ok, problem, unknown
 from penstock.model.plan.datasheet import DataSheet, Fact, FactGroup
 from penstock.model.plans import MIB
+from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_size
 
 _RECEIVE_BYTES = MIB  # what the recorder asks for (native/stream/tcp/tcp.hpp)
@@ -190,7 +191,7 @@ def _link(group: FactGroup) -> Iterator[Finding]:
             f"ethtool -G {name} rx {most.value}",
         )
     else:
-        yield ok(f"ring of {name}", f"{ring.value} entries")
+        yield ok(f"ring of {name}", counted(ring.value, "entry", "entries"))
 
 
 def _limits(sheet: DataSheet) -> Iterator[Finding]:
@@ -203,7 +204,7 @@ def _limits(sheet: DataSheet) -> Iterator[Finding]:
     else:
         yield problem(
             "open files",
-            f"a process may open {files.value} files",
+            f"a process may open {counted(files.value, 'file')}",
             "connections, files and plug-ins of a recorder may need more",
             f"ulimit -n {4 * _FILES}",
         )

@@ -18,6 +18,7 @@ from penstock.model.events import Event, Listening
 from penstock.model.plan.sizing import CodecMeasurement, Compression
 from penstock.model.plan.system_texts import ProcessorTime, others_share, parse_processor_time
 from penstock.model.plans import GIB, MIB, Encoding, TcpTarget
+from penstock.model.text import counted
 from penstock.model.units import split_address
 from penstock.programs.process import LogLine
 from penstock.programs.record import record
@@ -147,7 +148,9 @@ def compressions(
         for detector in detectors if wanting else []:
             key = detector.model_dump_json()
             if key not in measured:
-                images_text = f"{replay.frames} images" if replay else f"simulated frames of {detector.name}"
+                images_text = (
+                    counted(replay.frames, "image") if replay else f"simulated frames of {detector.name}"
+                )
                 log(f"measuring {encoding} on {images_text}")
                 measured[key] = measure_codec(detector, encoding, replay, processor_name(), log)
     return [

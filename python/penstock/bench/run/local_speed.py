@@ -20,6 +20,7 @@ from penstock.model.bench.load import StreamWorkload
 from penstock.model.bench.runs import Check, Run
 from penstock.model.errors import PenstockError
 from penstock.model.plan.datasheet import LocalSpeed
+from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_seconds
 
 _TRANSFER_BYTES = 8 << 20
@@ -95,7 +96,10 @@ def _create_speed(run: Run) -> list[LocalSpeed]:
     seconds = run.document.seconds.completed if run.document.seconds else None
     if run.frames is None or not seconds:
         return []
-    how = f"{run.frames.written} files of 4 KiB by {_CREATE_WRITERS} threads in one directory, each synced"
+    how = (
+        f"{counted(run.frames.written, 'file')} of 4 KiB by {_CREATE_WRITERS} threads in one"
+        " directory, each synced"
+    )
     return [
         LocalSpeed(
             what="files created",

@@ -46,6 +46,7 @@ from penstock.model.bench.runs import Check, Conditions, Meanwhile, Run
 from penstock.model.errors import InterruptedRunError, UsageError
 from penstock.model.events import LoadProgress
 from penstock.model.storage_url import Place, StorageUrl
+from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_size
 from penstock.programs.load import load
 from penstock.programs.process import LogLine
@@ -181,7 +182,7 @@ class FramesRequest(FramesPattern):
         if ring < 2 * writers:
             raise UsageError(
                 f"--space {human_size(space_bytes)} is too small for frames of"
-                f" {human_size(self.frame_bytes)} and {writers} writers",
+                f" {human_size(self.frame_bytes)} and {counted(writers, 'writer')}",
                 f"use at least --space {human_size(self.ring_bytes_min)}",
             )
         return self.model_copy(update={"ring_frames": ring})
@@ -299,7 +300,7 @@ def require_possible(request: FramesRequest) -> None:
     """A UsageError where there are fewer frames than ranks."""
     if request.frames < request.ranks:
         raise UsageError(
-            f"{request.frames} frames are fewer than {request.ranks} ranks",
+            f"{counted(request.frames, 'frame')} are fewer than {counted(request.ranks, 'rank')}",
             "use more --frames, or fewer --ranks",
         )
 

@@ -21,6 +21,7 @@ from penstock.bench.run.interference import run_beside
 from penstock.bench.run.run import CEILING_S, FRAMES_MAX, RATE_MAX_HZ, FramesRequest, Telling, run_frames
 from penstock.model.bench.runs import Run, Search, Step, StepKind, StepOutcome, Verdict
 from penstock.model.errors import PenstockError
+from penstock.model.text import counted
 from penstock.model.units import human_seconds
 from penstock.programs.beside import Repeated
 from penstock.programs.signals import came_since
@@ -283,7 +284,7 @@ class _Course:
             if rate_hz is None or seconds >= request.full_speed_s:
                 break
             frames = math.floor(min(_FULL_SPEED_SPARE * request.full_speed_s * rate_hz, FRAMES_MAX))
-            short = f"{human_seconds(seconds)} is too short; repeating with {frames} frames"
+            short = f"{human_seconds(seconds)} is too short; repeating with {counted(frames, 'frame')}"
             self.reported(step.model_copy(update={"kind": "probe", "shortcomings": [short]}))
             step = self.take("full speed", request.unpaced(frames), later=True)
         return self.reported(step)

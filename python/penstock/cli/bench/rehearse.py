@@ -2,8 +2,6 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -35,12 +33,10 @@ from penstock.cli.detector_choice import (
     rate_option,
     title_of,
 )
-from penstock.cli.documents import enter
+from penstock.cli.documents import StepwiseDocument, write_page, written_first
 from penstock.cli.record.chain_choice import RecorderMpi, ReplayMemory, ranks_of
 from penstock.cli.verbosity import plan_console, progress, shows_progress
 from penstock.files.documents import read_document
-from penstock.files.growing_document import GrowingDocument
-from penstock.files.space import write_document
 from penstock.lab.clients import folders_of_ranks
 from penstock.model import panels
 from penstock.model.bench.rehearsals import Rehearsal, RehearsalStep
@@ -57,6 +53,7 @@ from penstock.model.events import (
 )
 from penstock.model.overrides import RecordOptions, configuration_from
 from penstock.model.plans import RecorderPlan, SentEncoding
+from penstock.model.text import counted
 from penstock.programs.record import try_out
 from penstock.programs.remote import require_same_version
 from penstock.report.progress import ProgressView, recorder_line, show
@@ -274,21 +271,23 @@ def _run(request: RehearsalRequest, target: Path, outputs: _Outputs, *, yes: boo
     may_go_on(yes)
     with (
         BenchFolder.make(target, needed_bytes=request.bytes_at_once) as folder,
-        _growing(outputs.document) as document,
+        StepwiseDocument(outputs.document) as document,
     ):
         where = {"folder": folder.path, "folders": folders_of_ranks(folder.path, request.ranks)}
         answered = _rehearse(request, plan.model_copy(update=where), folder, document)
-        if outputs.json:
-            print_json(answered)
-        else:
-            out().print(rehearsal_view(answered))
-        if outputs.report is not None:
-            _write_report(outputs.report, answered, outputs.document)
+        with (
+            written_first(lambda: document.finish(answered)),
+            written_first(lambda: write_page(outputs.report, answered, outputs.document, "rehearsal")),
+        ):
+            if outputs.json:
+                print_json(answered)
+            else:
+                out().print(rehearsal_view(answered))
     raise typer.Exit(int(exit_code_of(answered.answer, answered.problem)))
 
 
 def _rehearse(
-    request: RehearsalRequest, plan: RecorderPlan, folder: BenchFolder, document: "_Growing"
+    request: RehearsalRequest, plan: RecorderPlan, folder: BenchFolder, document: StepwiseDocument
 ) -> Rehearsal:
     with progress() as view:
         view.expect(request.seconds_expected)
@@ -299,18 +298,7 @@ def _rehearse(
             document.write(so_far)
 
         told = Told(lambda event: _show(view, event), view.say, on_step)
-        answered = rehearse(request, plan, folder, told)
-    document.finish(answered)
-    return answered
-
-
-def _write_report(path: Path, rehearsal: Rehearsal, document: Path | None) -> None:
-    # Loading the plotting library takes as long as the rest of a command.
-    from penstock.report.write import report_texts  # noqa: PLC0415
-
-    source = str(document) if document is not None else "a rehearsal that was not saved"
-    for file, text in report_texts({source: rehearsal}, path, None, None):
-        write_document(file, text.rstrip("\n"))
+        return rehearse(request, plan, folder, told)
 
 
 def _show(view: ProgressView, event: Event) -> None:
@@ -322,43 +310,6 @@ def _show(view: ProgressView, event: Event) -> None:
             show(view, event)
         case _:
             pass
-
-
-class _Growing:
-    """The document, written after each step, if --output names it."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._document: GrowingDocument | None = None
-
-    def write(self, rehearsal: Rehearsal) -> None:
-        if self._path is None:
-            return
-        text = rehearsal.model_dump_json()
-        if self._document is None:
-            self._document = GrowingDocument.create(self._path, text)
-        else:
-            self._document.write(text)
-
-    def finish(self, rehearsal: Rehearsal) -> None:
-        """Writes the result, and adds it to the run index."""
-        self.write(rehearsal)
-        self.close()
-        if self._path is not None:
-            enter(self._path, rehearsal)
-
-    def close(self) -> None:
-        if self._document is not None:
-            self._document.close()
-
-
-@contextmanager
-def _growing(path: Path | None) -> Iterator[_Growing]:
-    document = _Growing(path)
-    try:
-        yield document
-    finally:
-        document.close()
 
 
 def _encoding(text: str) -> SentEncoding:
@@ -382,7 +333,9 @@ def _replayed(stack: contextlib.ExitStack, images: Images, paths: list[Path], me
                 lambda n, of: view.update(reading, n, of, f"{n} of {of}"),
             )
         )
-        view.finish(reading, f"{found.frames} images of {found.rows} x {found.columns} {found.type}")
+        view.finish(
+            reading, f"{counted(found.frames, 'image')} of {found.rows} x {found.columns} {found.type}"
+        )
     shape = replayed_detector(images.detector, found.rows, found.columns, found.type)
     return Images(shape, found.path, tuple(path.absolute() for path in paths), images.encoding)
 

@@ -3,8 +3,6 @@
 import math
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -58,10 +56,8 @@ from penstock.cli.detector_choice import (
     rate_option,
     title_of,
 )
-from penstock.cli.documents import enter
+from penstock.cli.documents import StepwiseDocument, write_page, written_first
 from penstock.cli.verbosity import plan_console, progress, shows_progress
-from penstock.files.growing_document import GrowingDocument
-from penstock.files.space import write_document
 from penstock.model import panels
 from penstock.model.bench.runs import Step, Verdict
 from penstock.model.catalogue import CUSTOM, Detector
@@ -207,12 +203,13 @@ def verdict_command(
     answered: Verdict | None = None
     try:
         with BenchFolder.make(target, needed_bytes=max(step.bytes for step in request.always)) as folder:
-            document = _Growing(output)
-            verdict = _measure(request, folder, document, second)
-            with document.finished(verdict) as kept_at:
-                _show(verdict, json)
-                if report is not None:
-                    _write_report(report, verdict, kept_at)
+            with StepwiseDocument(output) as document:
+                verdict = _measure(request, folder, document, second)
+                with (
+                    written_first(lambda: document.finish(verdict)),
+                    written_first(lambda: write_page(report, verdict, output, "verdict")),
+                ):
+                    _show(verdict, json)
             answered = verdict
     except PenstockError as error:
         # A directory that could not be removed does not invalidate a complete answer.
@@ -294,41 +291,8 @@ def _second(background: str | None, background_target: Path | None, target: Path
     return parse_second(background, background_target or target)
 
 
-class _Growing:
-    """Writes the document of a verdict after each step, with --output."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._document: GrowingDocument | None = None
-
-    def write(self, verdict: Verdict) -> None:
-        if self._path is None:
-            return
-        text = verdict.model_dump_json()
-        if self._document is None:
-            self._document = GrowingDocument.create(self._path, text)
-        else:
-            self._document.write(text)
-
-    @contextmanager
-    def finished(self, verdict: Verdict) -> Iterator[Path | None]:
-        """Yields the path of the document; adds it to the run index. Raises write errors after the body."""
-        trouble: PenstockError | None = None
-        try:
-            self.write(verdict)
-        except PenstockError as error:
-            trouble = error
-        if self._path is not None and self._document is not None:
-            self._document.close()
-            if trouble is None:
-                enter(self._path, verdict)
-        yield self._path if trouble is None else None
-        if trouble is not None:
-            raise trouble
-
-
 def _measure(
-    request: VerdictRequest, folder: BenchFolder, document: _Growing, second: Second | None
+    request: VerdictRequest, folder: BenchFolder, document: StepwiseDocument, second: Second | None
 ) -> Verdict:
     """Measures, and writes the document after each step."""
     with progress() as view:
@@ -342,15 +306,6 @@ def _measure(
         if second is not None:
             place = BesidePlace(place, second.start)
         return measure(request, place, on_step)
-
-
-def _write_report(path: Path, verdict: Verdict, output: Path | None) -> None:
-    # Loading the plotting library takes as long as the rest of a command.
-    from penstock.report.write import report_texts  # noqa: PLC0415
-
-    source = str(output) if output is not None else "a verdict that was not saved"
-    for file, text in report_texts({source: verdict}, path, None, None):
-        write_document(file, text.rstrip("\n"))
 
 
 def _show(verdict: Verdict, json: bool) -> None:

@@ -8,6 +8,7 @@ import typer
 from penstock.cli.common import err, inspects
 from penstock.files.join import JointFile
 from penstock.model import panels
+from penstock.model.text import counted
 
 
 @inspects
@@ -30,4 +31,4 @@ def join_command(
     """
     joint = JointFile.open(together, add=add)
     joint.add(files)
-    err().print(f"{together}: {len(joint.targets)} entries", markup=False)
+    err().print(f"{together}: {counted(len(joint.targets), 'entry', 'entries')}", markup=False)

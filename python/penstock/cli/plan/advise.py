@@ -21,6 +21,7 @@ from penstock.model.errors import UsageError
 from penstock.model.plan.access import PATTERNS, Geometry, Pattern
 from penstock.model.plan.advice import Ratios, advise
 from penstock.model.plans import GIB
+from penstock.model.text import counted
 from penstock.report.advice import advice_view
 
 _IMAGES_MAX = 8
@@ -118,5 +119,8 @@ def _measured(paths: list[Path]) -> Ratios:
         with replay_file(
             paths, GIB, _IMAGES_MAX, lambda n, of: view.update(reading, n, of, f"{n} of {of}")
         ) as images:
-            view.finish(reading, f"{images.frames} images of {images.rows} x {images.columns} {images.type}")
+            view.finish(
+                reading,
+                f"{counted(images.frames, 'image')} of {images.rows} x {images.columns} {images.type}",
+            )
             return measure_ratios(images.path)

@@ -9,7 +9,8 @@ from penstock.bench.data.folder import require_target, require_writable
 from penstock.bench.run.local_speed import measure_device, measure_speeds, speed_request
 from penstock.cli.bench.running import DryRun, Yes, may_go_on, telling
 from penstock.cli.common import out, print_json, reports_errors, require_new, size_option
-from penstock.cli.verbosity import info, progress, shows_progress
+from penstock.cli.documents import written_first
+from penstock.cli.verbosity import plan_console, progress, shows_progress
 from penstock.files.sheet.devices import device_node
 from penstock.files.sheet.sheet import data_sheet, drives_below
 from penstock.files.sheet.system import System
@@ -106,7 +107,7 @@ def describe_command(
     if measure:
         request = speed_request(path, size_option(size or _SIZE, "--size"), files or _FILES, seconds)
         nodes = _nodes(path) if devices else {}
-        info().print(speed_plan_view(request, str(path), seconds, list(nodes)))
+        plan_console(dry_run=dry_run).print(speed_plan_view(request, str(path), seconds, list(nodes)))
         if not dry_run:
             may_go_on(yes)
             with progress() as view:
@@ -115,12 +116,11 @@ def describe_command(
     if dry_run:
         return
     sheet = data_sheet(path).model_copy(update={"speeds": speeds})
-    if markdown is not None:
-        write_document(markdown, sheet_markdown(sheet))
-    if json:
-        print_json(sheet)
-    else:
-        out().print(sheet_view(sheet))
+    with written_first(lambda: None if markdown is None else write_document(markdown, sheet_markdown(sheet))):
+        if json:
+            print_json(sheet)
+        else:
+            out().print(sheet_view(sheet))
     if measure:
         _require_answer(speeds)
 

@@ -9,7 +9,7 @@ from penstock.cli.common import fail, inspects, out, print_json, warn
 from penstock.files.values.attach import How, attach, summary, unfitting_words
 from penstock.model import panels
 from penstock.model.errors import PenstockError, UsageError
-from penstock.model.text import one_short_line
+from penstock.model.text import counted, one_short_line
 
 
 @inspects
@@ -98,9 +98,9 @@ def attach_command(
         for line in summary(done):
             out().print(line, markup=False, soft_wrap=True)
     if not dry_run:
-        warn(f"{done.output}: {len(done.channels)} channels")
+        warn(f"{done.output}: {counted(len(done.channels), 'channel')}")
     if mixed := [each for each in done.channels if each.unfitting]:
-        others = f" ({len(mixed)} channels are affected)" if len(mixed) > 1 else ""
+        others = f" ({counted(len(mixed), 'channel')} are affected)" if len(mixed) > 1 else ""
         fail(
             PenstockError(
                 f"channel {one_short_line(mixed[0].name)}: {unfitting_words(mixed[0])}{others}",

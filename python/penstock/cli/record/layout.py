@@ -11,6 +11,7 @@ from penstock.model import panels
 from penstock.model.errors import ExitCode
 from penstock.model.layout.find import load_layout, read_layout, ready_layouts
 from penstock.model.layout.to_yaml import layout_to_yaml
+from penstock.model.text import counted
 from penstock.programs.locate import layouts_folder
 from penstock.report.layouts import layout_findings, layout_tree, layouts_table
 
@@ -53,7 +54,7 @@ def check_command(
             out().print(line, soft_wrap=True)
         count = len(layout.errors)
         said = f"{count} error{'s' * (count != 1)}" if count else "valid"
-        out().print(f"{layout.name}: {len(layout.nodes)} objects; {said}", markup=False)
+        out().print(f"{layout.name}: {counted(len(layout.nodes), 'object')}; {said}", markup=False)
     if layout.errors:
         raise typer.Exit(ExitCode.FAILED)
 

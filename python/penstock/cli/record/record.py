@@ -23,7 +23,7 @@ from penstock.model.layout.find import describe, load_layout
 from penstock.model.layout.nodes import DEFAULT, Layout
 from penstock.model.overrides import RecordOptions, configuration_from, sources_left_out
 from penstock.model.plans import RecorderPlan
-from penstock.model.storage import StorageFacts, describe_facts, settle_store
+from penstock.model.storage import describe_facts, settle_store
 from penstock.model.text import counted
 from penstock.programs.locate import find_program, layouts_folder
 from penstock.programs.pva import require_p4p
@@ -224,11 +224,13 @@ def _run(given: dict[tuple[str, ...], Any], run: RunOptions) -> None:
     if run.dry_run:
         try_out(plan, _log_line, team)
         _show_plan(plan, run.json, team)
+        console = err() if run.json else out()
         if not run.json and chosen is not None:
-            err().print(layout_tree(chosen))
+            console.print(layout_tree(chosen))
         for source in settings.pva_sources:
-            err().print(f"pvAccess: {source.channel}", markup=False)
-        _show_storage(storage, settle_store(settings.store, storage)[1])
+            console.print(f"pvAccess: {source.channel}", markup=False)
+        reason = settle_store(settings.store, storage)[1]
+        console.print(f"storage: {describe_facts(storage)}: {reason}", markup=False, soft_wrap=True)
         return
     if run.show_placement:
         _show_placement(plan, run.json)
@@ -288,12 +290,8 @@ def _show_plan(plan: RecorderPlan, json: bool, ranks: Ranks | None) -> None:
     if json:
         print_json(hidden)
         return
-    err().print(plan_table(hidden))
-    err().print(f"program: {' '.join(command)}", markup=False)
-
-
-def _show_storage(storage: StorageFacts, reason: str) -> None:
-    err().print(f"storage: {describe_facts(storage)}: {reason}", markup=False, soft_wrap=True)
+    out().print(plan_table(hidden))
+    out().print(f"program: {' '.join(command)}", markup=False)
 
 
 def _show_placement(plan: RecorderPlan, json: bool) -> None:

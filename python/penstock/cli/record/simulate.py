@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.common import print_json, print_json_line, reports_errors, require_new, size_option
+from penstock.cli.common import out, print_json, print_json_line, reports_errors, require_new, size_option
 from penstock.cli.detector_choice import (
     CustomColumns,
     CustomFile,
@@ -28,6 +28,7 @@ from penstock.model.events import Event
 from penstock.model.faults import faults_plan
 from penstock.model.plans import DetectorPlan, FilesTarget
 from penstock.model.problems import reason_of
+from penstock.model.text import counted
 from penstock.programs.simulate import (
     Simulation,
     check_encoding,
@@ -194,7 +195,10 @@ def _run(simulation: Simulation, options: _Options) -> None:
                     lambda n, of: view.update(reading, n, of, f"{n} of {of}"),
                 )
             )
-            view.finish(reading, f"{images.frames} images of {images.rows} x {images.columns} {images.type}")
+            view.finish(
+                reading,
+                f"{counted(images.frames, 'image')} of {images.rows} x {images.columns} {images.type}",
+            )
         simulation.elements = parse_elements(options.elements, _sent_as(chosen, images), target)
         target = with_endpoints(target, simulation.elements)
         simulation.element_gap = parse_element_gap(options.element_gap, simulation.elements)
@@ -208,7 +212,7 @@ def _run(simulation: Simulation, options: _Options) -> None:
         if not options.dry_run and isinstance(plan.to, FilesTarget):
             _make_folder(Path(plan.to.folder))
         if options.dry_run:
-            _show_plan(plan, ", ".join(map(str, replay or [])), view, json)
+            _show_plan(plan, ", ".join(map(str, replay or [])), json)
         else:
             _simulate(plan, view, json)
 
@@ -244,11 +248,11 @@ def _make_folder(folder: Path) -> None:
         ) from error
 
 
-def _show_plan(plan: DetectorPlan, replayed: str, view: ProgressView, json: bool) -> None:
+def _show_plan(plan: DetectorPlan, replayed: str, json: bool) -> None:
     if json:
         print_json(plan.without_tokens())
     else:
-        view.console.print(simulation_table(plan, replayed))
+        out().print(simulation_table(plan, replayed))
 
 
 def _simulate(plan: DetectorPlan, view: ProgressView, json: bool) -> None:

@@ -21,6 +21,7 @@ from penstock.files.naming import give_name
 from penstock.files.space import require_space
 from penstock.files.unfinished import unfinished
 from penstock.model.errors import PenstockError, UsageError
+from penstock.model.problems import reason_of
 
 _ASCII = h5py.string_dtype("ascii")
 _ITEMS_MAX = 10_000
@@ -69,7 +70,9 @@ def _write_new(export: Export, new: dict[Path, Path]) -> None:
 
 
 def _not_written(error: OSError) -> PenstockError:
-    return PenstockError(f"the export cannot be written: {error}", "check the folder and its free space")
+    return PenstockError(
+        f"the export cannot be written: {reason_of(error)}", "check the folder and its free space"
+    )
 
 
 def _require_free(path: Path, overwrite: bool) -> None:

@@ -31,7 +31,7 @@ from penstock.files.inspect import PLACES, end_time_place, main_dataset
 from penstock.files.members import is_member, members_of
 from penstock.files.timing import LEDGER
 from penstock.model.errors import PenstockError, UsageError
-from penstock.model.text import how_to_complete
+from penstock.model.text import counted, how_to_complete
 
 Reader = Literal["xds", "eiger"]
 _NEEDS_SIZE: dict[Reader, str] = {
@@ -234,7 +234,7 @@ def _copied(master: Path, frames: int, frames_a_file: int) -> list[Part]:
     firsts = range(0, frames, frames_a_file)
     if len(firsts) > _PARTS_MAX:
         raise UsageError(
-            f"{frames} frames, {frames_a_file} per file, are {len(firsts)} files",
+            f"{counted(frames, 'frame')}, {frames_a_file} per file, are {counted(len(firsts), 'file')}",
             "give more --frames-per-file",
         )
     return [
@@ -265,7 +265,7 @@ def _linked(frames: h5py.Dataset, path: Path, folder: Path) -> list[Part]:
                     f"{file} has no {dataset}, which should have frames", "`penstock check` it"
                 )
             if held.is_virtual or held.shape != (count, *frames.shape[1:]):
-                raise _not_so(f"{file}: {dataset} does not have the {count} frames of the series")
+                raise _not_so(f"{file}: {dataset} does not have the {counted(count, 'frame')} of the series")
             _require_readable(held, file)
         name = f"data_{len(parts) + 1:06d}"
         relative = os.path.relpath(file.resolve(), folder.resolve())
@@ -288,7 +288,7 @@ def _stretches(frames: h5py.Dataset, path: Path) -> Iterator[tuple[Path, str, in
     at = 0
     sources = sorted(frames.virtual_sources(), key=lambda source: source.vspace.get_select_bounds()[0])
     if len(sources) > _PARTS_MAX:
-        raise _not_so(f"{frames.name} has {len(sources)} parts")
+        raise _not_so(f"{frames.name} has {counted(len(sources), 'part')}")
     for source in sources:
         first, last = source.vspace.get_select_bounds()
         count = last[0] - first[0] + 1
@@ -391,7 +391,8 @@ def _notes(export: Export) -> Iterator[str]:
         )
     if export.missing and not export.copies:
         yield (
-            f"{export.missing} frames are missing; XDS plug-ins fail on them: exclude them with"
+            f"{counted(export.missing, 'frame is', 'frames are')} missing; XDS plug-ins fail"
+            " on them: exclude them with"
             f" EXCLUDE_DATA_RANGE, or use --copy, which writes the fill value"
         )
     if not export.copies:

@@ -22,6 +22,7 @@ from penstock.files.hdf5 import (
 )
 from penstock.files.links import leads_of
 from penstock.model.errors import PenstockError, UsageError
+from penstock.model.text import counted
 
 WITHIN = "::"  # FILE::/PATH names one dataset
 _Array = numpy.typing.NDArray[Any]
@@ -198,7 +199,7 @@ def _only(items: list[Any], path: Path) -> Any:
     named = ", ".join(item.name for item in found[:_NAMED_MAX])
     more = ", …" if len(found) > _NAMED_MAX else ""
     raise PenstockError(
-        f"{path} has {len(found)} datasets that may hold the images: {named}{more}",
+        f"{path} has {counted(len(found), 'dataset')} that may hold the images: {named}{more}",
         f"name one of them: {path}{WITHIN}{found[0].name}",
     )
 

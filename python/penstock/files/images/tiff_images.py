@@ -15,6 +15,7 @@ import numpy.typing
 import tifffile
 
 from penstock.model.errors import PenstockError
+from penstock.model.text import counted
 
 _Array = numpy.typing.NDArray[Any]
 _OPENERS: dict[str, Callable[[Path], Any]] = {".bz2": bz2.BZ2File, ".gz": gzip.GzipFile}
@@ -65,7 +66,8 @@ def _by_fabio(path: Path, file: tifffile.TiffFile, error: Exception) -> _Array:
     if pixels is None or pixels.dtype != page.dtype.newbyteorder("=") or pixels.shape != page.shape:
         compression = page.compression.name
         raise PenstockError(
-            f"{path} has {len(file.pages)} images in TIFF compression {compression}, which is not supported",
+            f"{path} has {counted(len(file.pages), 'image')} in TIFF compression"
+            f" {compression}, which is not supported",
             "save them uncompressed, or with the compression deflate (ZIP)",
         ) from error
     return pixels

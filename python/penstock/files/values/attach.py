@@ -29,6 +29,7 @@ from penstock.files.values.journal import JournalState
 from penstock.files.values.many_objects import add_dataset, add_group
 from penstock.files.values.spool import Channel, Spool
 from penstock.model.errors import PenstockError, UsageError
+from penstock.model.problems import reason_of
 from penstock.model.text import counted, how_to_complete, one_short_line
 from penstock.model.values import INVALID, SEVERITY
 
@@ -110,7 +111,8 @@ def attach(
                 _write(target, spool, recorded, how, attachment, overwrite)
     except OSError as error:
         raise PenstockError(
-            f"{target} cannot be written: {error}", "check the free space and the permissions of the folder"
+            f"{target} cannot be written: {reason_of(error)}",
+            "check the free space and the permissions of the folder",
         ) from error
     return attachment
 
@@ -232,11 +234,11 @@ def _notes(states: list[JournalState], spool: Spool, recorded: Recorded) -> list
                 f" acknowledged"
             )
     if spool.repeated:
-        notes.append(f"{spool.repeated} batches arrived twice and count once")
+        notes.append(f"{counted(spool.repeated, 'batch', 'batches')} arrived twice and count once")
     if spool.other_series:
-        notes.append(f"{spool.other_series} values belong to other series")
+        notes.append(f"{counted(spool.other_series, 'value belongs', 'values belong')} to other series")
     if recorded.frames and (unknown := int((recorded.times == UNKNOWN).sum())):
-        notes.append(f"{unknown} frames have no time")
+        notes.append(f"{counted(unknown, 'frame has', 'frames have')} no time")
     return notes
 
 
@@ -442,13 +444,15 @@ def safe_names(names: list[str]) -> list[str]:
 
 def summary(attachment: Attachment) -> list[str]:
     """A line each, for people."""
-    lines = [f"{attachment.frames} frames, times: {attachment.time}", *attachment.notes]
+    lines = [f"{counted(attachment.frames, 'frame')}, times: {attachment.time}", *attachment.notes]
     for channel in attachment.channels:
-        came = f"{channel.by_frame} values by frame, {channel.by_time} by time"
+        came = f"{counted(channel.by_frame, 'value')} by frame, {channel.by_time} by time"
         outside = f", {channel.outside} of frames that do not exist" if channel.outside else ""
-        invalid = f"; {channel.invalid} values have the alarm INVALID" if channel.invalid else ""
+        alarms = counted(channel.invalid, "value has", "values have")
+        invalid = f"; {alarms} the alarm INVALID" if channel.invalid else ""
         lines.append(
-            f"{one_short_line(channel.name)}: {came}{outside}; {channel.frames} frames have one{invalid}"
+            f"{one_short_line(channel.name)}: {came}{outside};"
+            f" {counted(channel.frames, 'frame has', 'frames have')} one{invalid}"
         )
         if channel.stale_s is not None:
             lines.append(
@@ -468,5 +472,5 @@ def _age_text(age_s: float) -> str:
 
 def unfitting_words(channel: Attached) -> str:
     """What is left out of a channel."""
-    count = f"{channel.unfitting} values are" if channel.unfitting > 1 else "1 value is"
+    count = counted(channel.unfitting, "value is", "values are")
     return f"{count} left out for another type than the first: {one_short_line(channel.first_unfitting)}"

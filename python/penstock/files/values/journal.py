@@ -13,6 +13,7 @@ from pathlib import Path
 
 from penstock.files.aside import require_file
 from penstock.model.errors import PenstockError, UsageError
+from penstock.model.problems import reason_of
 from penstock.model.values import MESSAGE_BYTES_MAX, Batch, BatchError, parse_batch
 
 MAGIC = b"PNVALUES"
@@ -81,7 +82,8 @@ def _create(folder: Path, stem: str) -> tuple[Path, int]:
             continue
         except OSError as error:
             raise PenstockError(
-                f"cannot create {path}: {error}", "check the permissions and free space of the folder"
+                f"cannot create {path}: {reason_of(error)}",
+                "check the permissions and free space of the folder",
             ) from error
     raise UsageError(f"{folder} already has a thousand journals of this second", "name another folder")
 

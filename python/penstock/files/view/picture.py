@@ -15,6 +15,7 @@ from penstock.files.hdf5 import open_for_reading
 from penstock.files.images.hdf5_images import split_name
 from penstock.files.view.frames import Flags, Frames, Pixels, Region, tiles_of
 from penstock.model.errors import UsageError
+from penstock.model.text import counted
 
 Values = numpy.typing.NDArray[numpy.floating]
 Scale = Literal["log", "linear"]
@@ -143,7 +144,7 @@ def _frame(path: Path, choice: Choice, number: int | None) -> Picture:
         count = look.frames.count
         if not -count <= number < count:
             raise UsageError(
-                f"--frame {number}: {path} has {count} frames",
+                f"--frame {number}: {path} has {counted(count, 'frame')}",
                 f"name one from 0 to {count - 1}, or -1, the last",
             )
         return look.picture(number % count)
@@ -250,7 +251,7 @@ class _Look:
         if not 0 <= span.first < end <= self.frames.count:
             raise UsageError(
                 f"--frames {span.first}:{'' if span.end is None else span.end}: {self._path} has"
-                f" {self.frames.count} frames",
+                f" {counted(self.frames.count, 'frame')}",
                 "give a half-open range FIRST:END[:STEP], such as 0:100",
             )
         return range(span.first, end, span.step or step or -(-(end - span.first) // _MOVIE_FRAMES))

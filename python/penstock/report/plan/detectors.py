@@ -46,7 +46,10 @@ def _rows(detector: Detector) -> Iterator[tuple[str, str]]:
     yield "description", detector.description
     yield "vendor", detector.vendor
     megapixels = f"{human_number(detector.megapixels)} megapixels"
-    yield "pixels", f"{detector.rows} rows x {detector.columns} columns ({megapixels}), {detector.type}"
+    yield (
+        "pixels",
+        f"{counted(detector.rows, 'row')} x {detector.columns} columns ({megapixels}), {detector.type}",
+    )
     yield "bit depth", str(detector.bit_depth or "")
     yield "frame", f"{human_bytes(detector.frame_bytes)} ({detector.frame_bytes} bytes)"
     yield "maximum rate", rate if detector.rate_hz else _UNKNOWN
@@ -83,7 +86,7 @@ def _modules(grid: Modules) -> str:
     """Returns "2 x 1 modules of 512 x 1028 pixels, gaps 38 rows and 12 columns"."""
     return (
         f"{grid.rows} x {grid.columns} modules of {grid.module_rows} x {grid.module_columns} pixels,"
-        f" gaps {grid.gap_rows} rows and {grid.gap_columns} columns"
+        f" gaps {counted(grid.gap_rows, 'row')} and {counted(grid.gap_columns, 'column')}"
     )
 
 

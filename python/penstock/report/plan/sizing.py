@@ -244,7 +244,7 @@ def _assumption_rows(sizing: Sizing) -> Iterator[tuple[str, str]]:
     yield from _once_or_each("compresses", [(each.detector, _place_text(each)) for each in sizing.detectors])
     yield "links achieve", f"{human_percent(assumed.link_efficiency)} of their speed (--link-efficiency)"
     if sizing.detectors:
-        server = f"{assumed.server_cores} cores, {human_rate(assumed.server_bandwidth)} of network"
+        server = f"{counted(assumed.server_cores, 'core')}, {human_rate(assumed.server_bandwidth)} of network"
         yield "recorder server", f"{server} (--server-cores, --server-bandwidth)"
     if assumed.redundancy is not None:
         yield "redundancy", f"{assumed.redundancy} (--redundancy)"

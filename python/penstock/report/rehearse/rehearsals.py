@@ -55,7 +55,7 @@ def rehearsal_plan_view(request: RehearsalRequest, plan: RecorderPlan, target: s
     """Returns what would be done."""
     rate = f"{human_hz(request.rate_hz, 6)}, {human_rate(request.rate_hz * request.frame_bytes)}"
     where = request.sender or "this machine"
-    ranks = f", {request.ranks.count} ranks" if request.ranks is not None else ""
+    ranks = f", {counted(request.ranks.count, 'rank')}" if request.ranks is not None else ""
     folders = folders_of_ranks(Path(target), request.ranks)
     clients = ranks_text(folders, request.ranks.count) if request.ranks is not None else ""
     sent = "" if request.images.encoding == "none" else f", sent as {request.images.encoding}"

@@ -245,7 +245,7 @@ def _check_repeated(found: JobsFound) -> Check:
         "both ends repeated",
         "ok" if found.is_confirmed else "warning",
         "the largest sustained number of jobs and the smallest other one ran twice",
-        f"{counted(len(found.runs), 'recording')}",
+        counted(len(found.runs), "recording"),
         "either",
         "run again; the outcome was different each time, or the run ended early",
     )

@@ -12,6 +12,7 @@ from penstock.bench.science.jobs.team import TeamOutcome
 from penstock.bench.science.run import Found
 from penstock.model.bench.runs import Check, CheckOutcome
 from penstock.model.bench.science import NamedValue
+from penstock.model.text import counted
 from penstock.model.units import human_percent
 
 if TYPE_CHECKING:  # it imports this module
@@ -65,16 +66,17 @@ class Verdict:
         compared = sum(result["compared"] for result in results)
         named = sorted((number, problem) for result in results for number, problem in result["named"])
         seen, looked = (sum(result[name] for result in results) for name in ("frames", "looked_at"))
-        actual = f"{compared} results agree"
+        actual = counted(compared, "result agrees", "results agree")
         if interrupted and not compared:
             return
         outcome: CheckOutcome = "ok"
         advice = "give fewer --frames, so that there is time to look at all of them afterwards"
         if looked < seen:
-            outcome, actual = "warning", f"{actual}; {seen - looked} frames were not compared"
+            outcome = "warning"
+            actual += f"; {counted(seen - looked, 'frame was', 'frames were')} not compared"
         if wrong or not compared:
             outcome = "failed"
-            actual = f"{wrong} frames are wrong" if wrong else "nothing was compared"
+            actual = f"{counted(wrong, 'frame is', 'frames are')} wrong" if wrong else "nothing was compared"
             actual += f": frame {named[0][0]}: {named[0][1]}" if named else ""
             advice = "do not use this storage before the cause is known: it returned other pixels"
         yield make_check(
@@ -88,8 +90,8 @@ class Verdict:
         yield make_check(
             "each frame was processed",
             "ok" if seen == self._frames else "failed",
-            f"{self._frames} frames",
-            f"{seen} frames",
+            counted(self._frames, "frame"),
+            counted(seen, "frame"),
             "either",
             "see why a job ended early",
         )

@@ -30,6 +30,7 @@ from penstock.lab.clients import folders_of_clients
 from penstock.model.bench.runs import Run
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.events import LoadProgress
+from penstock.model.text import counted
 
 if TYPE_CHECKING:  # it imports this module
     from penstock.bench.science.imaging.parameters import ImagingParameters
@@ -108,7 +109,9 @@ def _referred(asked: "ImagingParameters", path: Path, folder: BenchFolder, telli
         raise PenstockError(f"{path}: {outcome.problem}", remedy)
     frames = int(ended.result["frames"])
     if frames < asked.jobs:
-        raise UsageError(f"{path} has {frames} frames for {asked.jobs} jobs", "use fewer --jobs")
+        raise UsageError(
+            f"{path} has {counted(frames, 'frame')} for {counted(asked.jobs, 'job')}", "use fewer --jobs"
+        )
     return _Images(path.parent, path.name, ended.result["dataset"], frames, folder.path / name)
 
 
