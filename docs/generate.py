@@ -302,18 +302,24 @@ LOAD_PAGE = """\
 document. `penstock bench` and `penstock verdict` write the job, create the working directory and evaluate
 the document. If you call the program directly, create the directory first and remove the files afterwards.
 
-Events are JSON lines on standard output: `progress` several times per second, and at the end `result` with
-the `document`. A network_server reports `listening` and each `session` ([protocol](network.md)). SIGINT and
-SIGTERM end the run early; the document then has the measurements so far. Exit status: 0 success, 1 failure
-(the document has the measurements so far), 2 invalid job.
+Events are JSON lines on standard output: `progress` several times per second, and at the end `made` and
+`result` with the `document`. `made` lists what exists because this run created it, so what may be removed:
+`files` and `partial` (not yet renamed) as ranges of numbers, and in `names` what each thread of a metadata
+workload did with its items, in their order. It is null if a rank has not reported. If the program fails
+without a result, `failed` gives `code`, `path` and `detail`. A network_server reports `listening` and each
+`session` ([protocol](network.md)). SIGINT and SIGTERM end the run early; the document then has the
+measurements so far. Exit status: 0 success, 1 failure (the document has the measurements so far), 2 invalid
+job.
 
 Processes started by `mpirun` or `srun` are ranks that generate load together: rank 0 reads the job and
 prints the events. With `--stop-at-eof` the run ends at the end of standard input. When a job is terminated,
 it prints its measurements as `partial` shortly before the `result`, which may be missing if a rank has
 died.
 
-The [schema of a run](run.schema.json) describes the document as `LoadDocument`. All times of a run count
-from the moment when its first frame was due.
+The [schema of a run](run.schema.json) describes the document as `LoadDocument`. `problem` says for people
+why a run ended early; `failure` says it for programs, by `code`, `path` (relative to the directory of the
+run) and `detail`. Decisions need the code alone: `already_exists`, `no_space`, `timed_out`, `io` and so on.
+All times of a run count from the moment when its first frame was due.
 
 ## The job
 

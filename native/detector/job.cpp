@@ -295,6 +295,13 @@ class Sending {
     last_bytes_ = bytes;
   }
 
+  /// {code, path, detail}; null if nothing failed.
+  static Json failure_of(const Result<void>& sent) {
+    if (sent.ok()) return nullptr;
+    const auto& why = sent.error();
+    return {{"code", std::string(name(why.code()))}, {"path", ""}, {"detail", why.message()}};
+  }
+
   void tell_end(const Result<void>& sent) const {
     const auto receipt = sender_.receipt();
     const bool acknowledges = !std::holds_alternative<ToZmq>(plan_.to);
@@ -314,7 +321,8 @@ class Sending {
                                  {"work", work_.description()},
                                  {"faults", faulty_ != nullptr ? faulty_->done() : Json()},
                                  {"fault_seed", faulty_ != nullptr ? Json(plan_.faults.seed) : Json()},
-                                 {"problem", sent.ok() ? Json() : Json(sent.error().message())}});
+                                 {"problem", sent.ok() ? Json() : Json(sent.error().message())},
+                                 {"failure", failure_of(sent)}});
   }
 
   const DetectorPlan& plan_;

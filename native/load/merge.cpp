@@ -8,6 +8,8 @@
 #include <set>
 #include <string>
 
+#include "load/problem.hpp"
+
 namespace penstock::load {
 namespace {
 
@@ -217,13 +219,20 @@ Json metadata_of(const Documents& documents) {
 }
 
 /// The first that there is, with its rank.
-Json problem_of(const std::vector<Json>& parts) {
+struct FirstProblem {
+  Json text;
+  Json failure;  ///< {code, path, detail}
+};
+FirstProblem problem_of(const std::vector<Json>& parts) {
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-    if (parts[rank].is_null()) return fmt::format("rank {} has not reported; its metrics are missing", rank);
+    if (parts[rank].is_null()) {
+      const Problem missing(make_error(Errc::disconnected, "rank {} has not reported; its metrics are missing", rank));
+      return {missing.text(), missing.to_json()};
+    }
     if (const auto& problem = parts[rank].at("problem"); !problem.is_null())
-      return fmt::format("rank {}: {}", rank, problem.get<std::string>());
+      return {fmt::format("rank {}: {}", rank, problem.get<std::string>()), parts[rank].at("failure")};
   }
-  return nullptr;
+  return {};
 }
 
 }  // namespace
@@ -239,7 +248,7 @@ Json merge(const std::vector<Json>& parts) {
     if (const auto& document = parts[rank].at("document"); document.is_object())
       documents.emplace_back(rank, &document);
   }
-  if (documents.empty()) return {{"problem", problem_of(parts)}};
+  if (documents.empty()) return {{"problem", problem_of(parts).text}};
   Json all = *documents.front().second;
   if (all.contains("phases")) all["phases"] = phases_of(documents);
   if (all.contains("frames")) all = frames_of(std::move(all), documents, parts.size());
@@ -247,9 +256,10 @@ Json merge(const std::vector<Json>& parts) {
   for (const auto& [rank, document] : documents) combine(all["storage"], document->at("storage"), least, {"direct"});
   for (const char* when : {"before", "after"}) all["machine"][when] = machine_of(documents, parts, when);
   auto problem = problem_of(parts);
-  all["problem"] = problem;
+  all["problem"] = problem.text;
+  all["failure"] = std::move(problem.failure);
   all["job"] = {{"ranks", parts.size()}, {"parts", std::move(ranks)}};
-  return {{"document", std::move(all)}, {"problem", std::move(problem)}};
+  return {{"document", std::move(all)}, {"problem", std::move(problem.text)}};
 }
 
 }  // namespace penstock::load

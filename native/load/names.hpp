@@ -22,8 +22,9 @@ class Names {
   virtual Result<void> remove_folder(const char* path) = 0;
   /// Looks a name up, as `stat` does.
   virtual Result<void> look_up(const char* path) = 0;
-  /// A new file with these bytes, closed; forced to storage before with `sync`.
-  virtual Result<void> create(const char* path, Bytes bytes, bool sync) = 0;
+  /// A new file with these bytes, closed; forced to storage before with `sync`. `made` is set as soon as the file
+  /// exists because of this call, whatever fails afterwards.
+  virtual Result<void> create(const char* path, Bytes bytes, bool sync, bool& made) = 0;
   /// Opens, reads and closes it. Fewer bytes than `into` takes where the file has no more.
   virtual Result<std::size_t> read(const char* path, MutableBytes into) = 0;
   /// An error where the new name is taken.

@@ -87,11 +87,26 @@ Result<void> check_ranks(const LoadPlan& plan, const Team& team) {
 }
 
 /// What the lead gets of this rank.
-Json part_of(const Result<Outcome>& outcome, const LoadPlan& plan, const JobTeam& team) {
+Json part_of(const Result<Outcome>& outcome, const LoadPlan& plan, const JobTeam& team, const Made& made) {
   auto about = team.describe();
   if (!plan.folders.empty()) about["folder"] = plan.folders[team.rank() % plan.folders.size()];
-  if (!outcome.ok()) return {{"document", nullptr}, {"problem", outcome.error().message()}, {"rank", std::move(about)}};
-  return {{"document", outcome->document}, {"problem", outcome->document["problem"]}, {"rank", std::move(about)}};
+  if (!outcome.ok())
+    return {{"document", nullptr},
+            {"problem", outcome.error().message()},
+            {"failure", Problem(outcome.error()).to_json()},
+            {"made", made.to_json()},
+            {"rank", std::move(about)}};
+  return {{"document", outcome->document},
+          {"problem", outcome->document["problem"]},
+          {"failure", outcome->document["failure"]},
+          {"made", made.to_json()},
+          {"rank", std::move(about)}};
+}
+
+Json made_by(const std::vector<Json>& parts) {
+  std::vector<Json> of_ranks;
+  for (const auto& part : parts) of_ranks.push_back(part.is_null() ? Json() : part.at("made"));
+  return Made::merged(of_ranks);
 }
 
 }  // namespace
@@ -107,7 +122,8 @@ Result<Outcome> run_load(const LoadPlan& plan, const RunContext& context) {
                    {"plan", plan.to_json()},
                    {"started", iso_time(started_ns)},
                    {"interrupted", context.stop.load()},
-                   {"problem", measured.problem.empty() ? Json() : Json(measured.problem)},
+                   {"problem", measured.problem.empty() ? Json() : Json(measured.problem.text())},
+                   {"failure", measured.problem.to_json()},
                    {"storage", describe(*backend, refusals)},
                    {"machine", {{"before", before}, {"after", machine_counters()}}}};
   document.update(measured.fields);
@@ -116,7 +132,7 @@ Result<Outcome> run_load(const LoadPlan& plan, const RunContext& context) {
 
 Result<Outcome> run_together(const LoadPlan& plan, const RunContext& context, JobTeam& team) {
   auto outcome = run_load(plan, context);
-  auto part = part_of(outcome, plan, team);
+  auto part = part_of(outcome, plan, team, *context.made);
   if (!part["problem"].is_null()) team.end_for_all();
   const bool interrupted = team.interrupted();
   const auto merged = [&](const std::vector<Json>& parts) {
@@ -132,6 +148,7 @@ Result<Outcome> run_together(const LoadPlan& plan, const RunContext& context, Jo
   });
   const bool behind = !team.complete() || (outcome.ok() && outcome->left_behind);
   if (!team.leads()) return Outcome{nullptr, behind};
+  context.emit("made", {{"made", made_by(parts)}});
   auto all = merged(parts);
   if (!all.contains("document")) return make_error(Errc::io, "{}", all["problem"].get<std::string>());
   return Outcome{std::move(all["document"]), behind};

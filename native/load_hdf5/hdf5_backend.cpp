@@ -142,21 +142,20 @@ class Hdf5Backend final : public load::Backend {
   void start(std::int64_t) override {}
   std::uint64_t alignment() const override { return 1; }
 
-  Result<std::unique_ptr<load::StoredFile>> create(const std::string& name) override {
+  Result<std::unique_ptr<load::StoredFile>> create(const std::string& name, bool& made) override {
     const auto path = path_of(name);
     PEN_ASSIGN(const auto way, way_to(name));
-    std::shared_ptr<File> made;  // until all have it open, so that its number is of no other file
-    if (hdf5_.shared) {
-      PEN_ASSIGN(made, agreed(make_for_all(name), name));
-      PEN_TRY(agreed(check_own(name), name));
-    }
+    auto created = make_file(name);
+    made = created.ok() && *created != nullptr;
+    // It stays open until all have it open, so that its number is of no other file.
+    PEN_ASSIGN([[maybe_unused]] const auto held, agreed(std::move(created), name));
+    PEN_TRY(agreed(check_own(name), name));
     Parts parts;
     {
       const LibraryLock lock;
       PEN_ASSIGN(const auto access, file_access());
-      const auto how = hdf5_.shared ? H5F_ACC_TRUNC : H5F_ACC_EXCL;  // one for all is there, and empty
-      PEN_ASSIGN(parts.file,
-                 agreed(owned(H5Fcreate(way.c_str(), how, H5P_DEFAULT, access.get()), H5Fclose, "make " + path), name));
+      auto file = owned(H5Fcreate(way.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose, "make " + path);
+      PEN_ASSIGN(parts.file, agreed(std::move(file), name));
       PEN_ASSIGN(const auto creation, dataset_creation());
       const std::array<hsize_t, 2> size = {rows(), std::get<StreamPlan>(plan_.workload).thread_bytes};
       PEN_ASSIGN(const auto space, owned(H5Screate_simple(2, size.data(), nullptr), H5Sclose, "describe the dataset"));
@@ -205,17 +204,18 @@ class Hdf5Backend final : public load::Backend {
     return mine;
   }
 
-  /// By the first rank: HDF5 writes while it opens a file, and each rank opens it by its name.
-  Result<std::shared_ptr<File>> make_for_all(const std::string& name) {
-    if (rank_ > 0) return std::shared_ptr<File>();
+  /// HDF5 writes while it opens a file, and opens it by its name: what it opens is new and empty. The first rank makes
+  /// a shared one; null for the others.
+  Result<std::shared_ptr<File>> make_file(const std::string& name) {
+    if (hdf5_.shared && rank_ > 0) return std::shared_ptr<File>();
     return files_.open(path_of(name), {OpenOptions::Mode::create_new, false});
   }
 
-  /// Each rank finds the same empty file.
+  /// The file is empty; of a shared one each rank finds the same.
   Result<void> check_own(const std::string& name) {
     const auto found = files_.folder().require_own(file_of(name), true);
     const auto mine = found.ok() ? *found : 0;
-    const auto first = of_the_first_rank(mine);
+    const auto first = hdf5_.shared ? of_the_first_rank(mine) : mine;
     if (!found.ok()) return found.error();
     if (mine == first || mine == 0 || first == 0) return {};
     return load::another_file(path_of(name));

@@ -425,8 +425,10 @@ class StoreBackend final : public load::Backend, public std::enable_shared_from_
   void start(std::int64_t) override {}
   std::uint64_t alignment() const override { return 1; }
 
-  Result<std::unique_ptr<load::StoredFile>> create(const std::string& name) override {
-    PEN_ASSIGN(auto open, OpenStore::create(plan_, path_of(name), files_, others_));
+  Result<std::unique_ptr<load::StoredFile>> create(const std::string& name, bool& made) override {
+    auto created = OpenStore::create(plan_, path_of(name), files_, others_);
+    made = created.ok() || files_.has_made(name);
+    PEN_ASSIGN(auto open, std::move(created));
     if (!stream().shared) return written(name, std::move(open));
     std::lock_guard lock(mutex_);
     shared_[name] = std::move(open);

@@ -150,12 +150,19 @@ class MpiioFile final : public load::StoredFile {
 class MpiioBackend final : public load::Backend {
  public:
   MpiioBackend(const LoadPlan& plan, const load::Team& team)
-      : plan_(plan), mpiio_(std::get<MpiioPlan>(plan.backend)), ranks_(team.ranks()), folder_(mpiio_.folder) {}
+      : plan_(plan),
+        mpiio_(std::get<MpiioPlan>(plan.backend)),
+        rank_(team.rank()),
+        ranks_(team.ranks()),
+        folder_(mpiio_.folder) {}
 
   void start(std::int64_t) override {}
   std::uint64_t alignment() const override { return 1; }
-  Result<std::unique_ptr<load::StoredFile>> create(const std::string& name) override {
-    return opened(name, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_EXCL, "make");
+  Result<std::unique_ptr<load::StoredFile>> create(const std::string& name, bool& made) override {
+    auto file = opened(name, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_EXCL, "make");
+    // MPI creates and opens a file in one call: after another error than this one it may exist.
+    made = (rank_ == 0 || !mpiio_.shared) && (file.ok() || file.error().code() != Errc::already_exists);
+    return file;
   }
   Result<std::unique_ptr<load::StoredFile>> open(const std::string& name) override {
     return opened(name, MPI_MODE_RDONLY, "open");
@@ -230,6 +237,7 @@ class MpiioBackend final : public load::Backend {
 
   const LoadPlan plan_;
   const MpiioPlan mpiio_;
+  const unsigned rank_;
   const unsigned ranks_;
   load::OwnFolder folder_;
   mutable std::mutex mutex_;

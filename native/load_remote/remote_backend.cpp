@@ -78,7 +78,8 @@ class RemoteNames final : public load::Names {
   Result<void> make_folder(const char* path) override { return server().make_folder(path); }
   Result<void> remove_folder(const char* path) override { return server().remove_folder(path); }
   Result<void> look_up(const char* path) override { return server().look_up(path); }
-  Result<void> create(const char* path, Bytes bytes, bool sync) override {
+  Result<void> create(const char* path, Bytes bytes, bool sync, bool& made) override {
+    made = true;  // perhaps: a server that fails does not say
     PEN_ASSIGN(const auto file, server().create(path, {bytes.size(), bytes.size()}));
     if (!bytes.empty()) PEN_TRY(file->write(bytes, 0));
     if (sync) PEN_TRY(file->sync());
@@ -109,7 +110,8 @@ class RemoteBackend final : public load::Backend {
 
   void start(std::int64_t) override {}
   std::uint64_t alignment() const override { return 1; }
-  Result<std::unique_ptr<load::StoredFile>> create(const std::string& name) override {
+  Result<std::unique_ptr<load::StoredFile>> create(const std::string& name, bool& made) override {
+    made = true;  // perhaps: a server that fails does not say
     PEN_TRY(folder_->make());
     return folder_->server().create(name, expected_);
   }

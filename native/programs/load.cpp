@@ -111,7 +111,9 @@ int run_as_rank(const load::LoadPlan& plan, job::Job& job, std::atomic<bool>& st
 }
 #else
 int run(const load::LoadPlan& plan, const std::atomic<bool>& stopped) {
-  auto outcome = load::run_load(plan, {posix_env(), emit, stopped, load::no_team(), make_other_backend});
+  const load::RunContext context{posix_env(), emit, stopped, load::no_team(), make_other_backend};
+  auto outcome = load::run_load(plan, context);
+  emit("made", {{"made", context.made->to_json()}});
   if (!outcome) return exit_code_of(outcome.error());
   const bool left_behind = outcome->left_behind;
   const int code = tell(std::move(*outcome));

@@ -125,6 +125,7 @@ void log_refusals() {
 
 int exit_code_of(const Error& why) {
   spdlog::critical("{}", why.message());
+  emit("failed", {{"code", std::string(name(why.code()))}, {"path", ""}, {"detail", why.message()}});
   return why.code() == Errc::invalid_argument ? exit_usage : exit_failed;
 }
 

@@ -18,11 +18,14 @@ int run(const recover::RecoverPlan& plan) {
     program::emit("progress", {{"done", done}, {"total", total}, {"what", what}});
   };
   const auto report = recover::run_recover(posix_env(), plan, tell, [&stopped] { return stopped.load(); });
-  if (!report.ok() && plan.series) {
-    // Whoever asked for it makes its own of it.
-    program::emit("failed", {{"code", static_cast<int>(report.error().code())}, {"message", report.error().message()}});
-    return program::exit_failed;
+  if (!report.ok()) {
+    const auto& why = report.error();
+    program::emit("failed", {{"code", std::string(name(why.code()))},
+                             {"number", static_cast<int>(why.code())},
+                             {"path", plan.file},
+                             {"detail", why.message()}});
   }
+  if (!report.ok() && plan.series) return program::exit_failed;  // whoever asked for it makes its own of it
   if (!report.ok()) {
     spdlog::critical("{}", report.error().message());
     const auto signal = report.error().code() == Errc::cancelled ? program::stop_signal() : 0;

@@ -63,8 +63,13 @@ class Backend {
   virtual void start(std::int64_t start_ns) = 0;
   /// Of sizes and offsets, in bytes: 1 where any will do.
   virtual std::uint64_t alignment() const = 0;
-  /// A new file; an error where one of that name is there.
-  virtual Result<std::unique_ptr<StoredFile>> create(const std::string& name) = 0;
+  /// A new file; an error where one of that name is there. `made` is set as soon as the file exists because of this
+  /// call, whatever fails afterwards.
+  virtual Result<std::unique_ptr<StoredFile>> create(const std::string& name, bool& made) = 0;
+  Result<std::unique_ptr<StoredFile>> create(const std::string& name) {
+    bool made = false;
+    return create(name, made);
+  }
   /// One that was written before, for reading.
   virtual Result<std::unique_ptr<StoredFile>> open(const std::string& name) = 0;
   /// One that was made before, for writing beside others that do.

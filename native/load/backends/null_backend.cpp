@@ -63,7 +63,7 @@ class NullNames final : public Names {
   Result<void> make_folder(const char*) override { return spend(); }
   Result<void> remove_folder(const char*) override { return spend(); }
   Result<void> look_up(const char*) override { return spend(); }
-  Result<void> create(const char*, Bytes, bool) override { return spend(); }
+  Result<void> create(const char*, Bytes, bool, bool&) override { return spend(); }
   Result<std::size_t> read(const char*, MutableBytes into) override {
     misbehaviour_.spend();
     return into.size();
@@ -85,11 +85,11 @@ class NullBackend final : public Backend {
   explicit NullBackend(const NullPlan& plan) : misbehaviour_(plan) {}
   void start(std::int64_t start_ns) override { misbehaviour_.start(start_ns); }
   std::uint64_t alignment() const override { return 1; }
-  Result<std::unique_ptr<StoredFile>> create(const std::string&) override {
+  Result<std::unique_ptr<StoredFile>> create(const std::string& name, bool&) override { return open(name); }
+  Result<std::unique_ptr<StoredFile>> open(const std::string&) override {
     return std::unique_ptr<StoredFile>(std::make_unique<NullFile>(misbehaviour_));
   }
-  Result<std::unique_ptr<StoredFile>> open(const std::string& name) override { return create(name); }
-  Result<std::unique_ptr<StoredFile>> join(const std::string& name) override { return create(name); }
+  Result<std::unique_ptr<StoredFile>> join(const std::string& name) override { return open(name); }
   std::optional<std::uint64_t> cached_bytes(const std::string&) override { return std::nullopt; }
   Result<std::unique_ptr<Names>> names() override {
     return std::unique_ptr<Names>(std::make_unique<NullNames>(misbehaviour_));

@@ -115,6 +115,11 @@ Result<void> OwnFiles::check(const File& file, const std::string& path, const st
   return another_file(path);
 }
 
+bool OwnFiles::has_made(const std::string& name) {
+  MutexLock lock(mutex_);
+  return made_.contains(name);
+}
+
 Json OwnFiles::mark_of(const std::string& name) {
   MutexLock lock(mutex_);
   const auto made = made_.find(name);

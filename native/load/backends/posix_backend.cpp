@@ -30,8 +30,9 @@ class PosixBackend final : public Backend {
 
   void start(std::int64_t) override {}
   std::uint64_t alignment() const override { return plan_.direct ? page_bytes : 1; }
-  Result<std::unique_ptr<StoredFile>> create(const std::string& name) override {
+  Result<std::unique_ptr<StoredFile>> create(const std::string& name, bool& made) override {
     PEN_ASSIGN(auto file, raw(name, OpenOptions::Mode::create_new));
+    made = true;
     return stored(std::move(file));
   }
   Result<std::unique_ptr<StoredFile>> open(const std::string& name) override {

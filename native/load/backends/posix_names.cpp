@@ -71,9 +71,10 @@ class PosixNames final : public Names {
     if (::fstatat(folder_, path, &status, AT_SYMLINK_NOFOLLOW) == 0) return {};
     return failed("stat", path);
   }
-  Result<void> create(const char* path, Bytes bytes, bool sync) override {
+  Result<void> create(const char* path, Bytes bytes, bool sync, bool& made) override {
     Descriptor file(::openat(folder_, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (file.number() < 0) return failed("create", path);
+    made = true;
     if (!bytes.empty()) PEN_TRY(write_all(file.number(), bytes, path));
     if (sync && ::fsync(file.number()) != 0) return failed("sync", path);
     if (!file.close()) return failed("close", path);

@@ -69,7 +69,7 @@ class Client {
     if (context_.stop) return false;
     const auto done = phase(order);
     if (!done.ok() && !context_.stop)
-      problem_ = fmt::format("{}, {}: {}", where(), name_of(order), done.error().message());
+      problem_ = done.error().with_context(fmt::format("{}, {}", where(), name_of(order)));
     return done.ok() && !context_.stop;
   }
 
@@ -148,7 +148,7 @@ class Client {
   std::string session_;
   std::string peer_;
   Json phases_ = Json::array();
-  std::string problem_;
+  Problem problem_;
 };
 
 }  // namespace

@@ -139,7 +139,7 @@ class Server {
     stop_ = true;
     visitors_.clear();
     tell_events();
-    return Measured{{{"network_server", {{"sessions", sessions_.load()}, {"refused", refused_.load()}}}}, "", false};
+    return Measured{{{"network_server", {{"sessions", sessions_.load()}, {"refused", refused_.load()}}}}, {}, false};
   }
 
  private:

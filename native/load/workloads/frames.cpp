@@ -18,6 +18,7 @@
 #include "load/document.hpp"
 #include "load/gaps.hpp"
 #include "load/machine.hpp"
+#include "load/made/recorded_files.hpp"
 #include "load/time_series.hpp"
 #include "load/workloads/content.hpp"
 #include "load/workloads/image.hpp"
@@ -75,7 +76,7 @@ struct Tally {
   Times wait;                            ///< from when it was offered until its write began
   Times service;                         ///< of the write alone
   TimeSeries series;
-  std::string problem;
+  Problem problem;
 };
 
 /// One thread that writes. Its tally is looked at while it works, or hangs.
@@ -85,6 +86,7 @@ struct Writer {
   Memory memory;
   MutableBytes next;                 ///< what it writes next, in its memory
   std::unique_ptr<StoredFile> file;  ///< with a file a writer
+  std::string path;                  ///< of the file that it creates, writes or renames
   std::uint64_t frames_in_file = 0;
   std::uint64_t files_done = 0;
   std::mutex mutex;
@@ -111,7 +113,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
         rank_(context.team.rank()),
         ranks_(context.team.ranks()),
         frames_(share_of(std::get<FramesPlan>(plan.workload), context.team)),
-        backend_(std::move(backend)),
+        backend_(std::move(backend), context.made),
         stored_bytes_(align_up(frames_.frame_bytes, backend_->alignment())),
         content_(plan, stored_bytes_, std::get<FramesPlan>(plan.workload).frames),
         no_series_(static_cast<std::int64_t>(plan.interval_s * 1e9), intervals_max),
@@ -126,7 +128,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     PEN_TRY(start_writers());
     auto problem = begin(context.team);
     const auto paces = pacer_crew_.start("pen-load-pace", Role::other, [self = shared_from_this()] { self->pace(); });
-    if (!paces.ok()) problem = paces.error().message();
+    if (!paces.ok()) problem = paces.error();
     while (!pacer_crew_.wait_until(monotonic_ns() + tick_ns)) look(context);
     pacer_crew_.dismiss();
     buffer_.close();
@@ -147,7 +149,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
 
  private:
   /// Sets the start, which all ranks have in common; why there is none, and nothing becomes due then.
-  std::string begin(Team& team) {
+  Problem begin(Team& team) {
     const auto meeting = team.meet(nullptr);
     if (!meeting.ok()) gave_up_ = true;
     start_ns_ = meeting.ok() ? meeting->start_ns : monotonic_ns();
@@ -157,7 +159,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     pacer_->start_at(start_ns_ + first_due_ns_);
     backend_->start(start_ns_);
     pauses_.watch.begin();
-    return meeting.ok() || meeting.error().code() == Errc::cancelled ? "" : meeting.error().message();
+    return meeting.ok() || meeting.error().code() == Errc::cancelled ? Problem() : Problem(meeting.error());
   }
   /// Its number among the frames of all ranks.
   std::uint64_t of_all(std::uint64_t number) const { return number * ranks_ + rank_; }
@@ -195,7 +197,8 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
       PEN_TRY(
           ask_storage("open the folder", plan_.drain_timeout_s, stop, [self = shared_from_this()]() -> Result<void> {
             PEN_ASSIGN(auto names, self->backend_->names());
-            self->ring_ = std::make_shared<Ring>(self->files_kept(), std::move(names));
+            self->ring_ =
+                std::make_shared<Ring>(self->plan_, self->files_kept(), std::move(names), self->backend_.made());
             return {};
           }));
       PEN_TRY(ring_->start());
@@ -205,12 +208,13 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
       PEN_ASSIGN(auto memory, memory_of_writer());
       writers_.push_back(std::make_unique<Writer>(std::move(memory), no_series_));
       if (frames_.layout != Layout::file_a_writer) continue;
+      writers_.back()->path = file_name(plan_, first_writer() + i);
       const auto make = [self = shared_from_this(), writer = writers_.back().get(),
-                         name = file_name(plan_, first_writer() + i)]() -> Result<void> {
-        PEN_ASSIGN(writer->file, self->backend_->create(name));
+                         number = first_writer() + i]() -> Result<void> {
+        PEN_ASSIGN(writer->file, self->create(number));
         return {};
       };
-      PEN_TRY(ask_storage("make " + file_name(plan_, first_writer() + i), plan_.drain_timeout_s, stop, make));
+      PEN_TRY(ask_storage("make " + writers_.back()->path, plan_.drain_timeout_s, stop, make));
     }
     return {};
   }
@@ -267,7 +271,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
       const auto begin_ns = now_ns();
       if (frames_.record) records_[frame->number].start_ns = begin_ns;
       auto written = write_one(writer, *frame);
-      if (ring_ && written.ok() && !has_own_file()) written = ring_->add(file_name(plan_, of_all(frame->number)));
+      if (ring_ && written.ok() && !has_own_file()) written = ring_->add(of_all(frame->number));
       const auto done_ns = now_ns();
       const auto after = clock.read();
       buffer_.release(done_ns);
@@ -280,7 +284,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     }
     const auto completed = complete(writer);
     std::lock_guard lock(writer.mutex);
-    note_problem(writer.tally, completed);
+    note_problem(writer, completed);
     writer.tally.completed_ns = now_ns();
     writer.tally.waited_for_processor_ns = waited_for_processor_ns();
   }
@@ -305,11 +309,16 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   /// A writer's file is full: the next one.
   Result<void> change_file(Writer& writer, const DueFrame& frame) {
     PEN_TRY(complete(writer));
-    const auto name = file_name(plan_, file_of(writer, frame));
+    const auto completed = file_of(writer, frame);
     ++writer.files_done;
     writer.frames_in_file = 0;
-    PEN_ASSIGN(writer.file, backend_->create(file_name(plan_, file_of(writer, frame))));
-    return ring_->add(name);
+    writer.path = file_name(plan_, file_of(writer, frame));
+    PEN_ASSIGN(writer.file, create(file_of(writer, frame)));
+    return ring_->add(completed);
+  }
+  Result<std::unique_ptr<StoredFile>> create(std::uint64_t number, Made::Name kind = Made::Name::complete) const {
+    const auto* ending = kind == Made::Name::partial ? unfinished_suffix : "";
+    return backend_.create(file_name(plan_, number) + ending, number, kind);
   }
 
   /// Of all ranks' writers.
@@ -327,11 +336,13 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
 
   Result<void> write_one(Writer& writer, const DueFrame& frame) {
     if (!has_own_file()) {
-      const auto name = file_name(plan_, of_all(frame.number));
-      if (!names_) return write_file(writer, name);
-      const auto unfinished = name + unfinished_suffix;
-      PEN_TRY(write_file(writer, unfinished));
-      return names_->rename(unfinished.c_str(), name.c_str());
+      const auto number = of_all(frame.number);
+      const auto name = file_name(plan_, number);
+      const auto unfinished = names_ ? name + unfinished_suffix : std::string();
+      writer.path = names_ ? unfinished : name;
+      PEN_TRY(write_file(writer, number, names_ ? Made::Name::partial : Made::Name::complete));
+      writer.path = name;
+      return names_ ? backend_.rename(*names_, number, unfinished, name) : Result<void>();
     }
     if (ring_ && writer.frames_in_file == frames_a_file()) PEN_TRY(change_file(writer, frame));
     PEN_TRY(writer.file->write(writer.next, place_in_file(writer)));
@@ -339,8 +350,8 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     return backend_->sync() == Sync::each ? writer.file->sync() : Result<void>();
   }
 
-  Result<void> write_file(const Writer& writer, const std::string& name) const {
-    PEN_ASSIGN(const auto file, backend_->create(name));
+  Result<void> write_file(const Writer& writer, std::uint64_t number, Made::Name kind) const {
+    PEN_ASSIGN(const auto file, create(number, kind));
     PEN_TRY(file->write(writer.next, 0));
     if (backend_->sync() != Sync::none) PEN_TRY(file->sync());
     return file->close();
@@ -353,9 +364,9 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   }
 
   /// What fails once fails again (a full disk, a storage that has gone): nothing new becomes due.
-  void note_problem(Tally& tally, const Result<void>& result) {
+  void note_problem(Writer& writer, const Result<void>& result) {
     if (result.ok()) return;
-    if (tally.problem.empty()) tally.problem = result.error().message();
+    if (writer.tally.problem.empty()) writer.tally.problem = Problem(result.error(), writer.path);
     gave_up_ = true;
   }
 
@@ -363,7 +374,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
             const Result<void>& written) {
     std::lock_guard lock(writer.mutex);
     auto& tally = writer.tally;
-    note_problem(tally, written);
+    note_problem(writer, written);
     if (!written.ok()) {
       ++tally.failed;
       return;
@@ -425,8 +436,8 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     const auto levels = buffer_.levels(now_ns());
     const auto unfinished = pacing_.due - pacing_.dropped - all.written - all.failed;
     if (all.problem.empty() && behind > 0)
-      all.problem =
-          fmt::format("{} frames were not written {} s after the last one was due", unfinished, plan_.drain_timeout_s);
+      all.problem = make_error(Errc::timed_out, "{} frames were not written {} s after the last one was due",
+                               unfinished, plan_.drain_timeout_s);
     Json fields = {{"frames", counts(all, unfinished)},
                    {"seconds", times(all)},
                    {"buffer",
@@ -524,7 +535,7 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
   const unsigned rank_;
   const unsigned ranks_;
   const FramesPlan frames_;  ///< of this rank
-  const std::shared_ptr<Backend> backend_;
+  const RecordedFiles backend_;
   const std::uint64_t stored_bytes_;
   Content content_;
   const TimeSeries no_series_;

@@ -47,24 +47,27 @@ struct Worker {
   std::int64_t done_ns = -1;  ///< monotonic; −1 where it has not done all of its phase
   std::int64_t waited_for_processor_ns = -1;
   Times service;
-  std::string problem;
+  bool made_one_more = false;  ///< the call that failed has created its name
+  Problem problem;
 };
 
 /// All phases. Threads that hang keep it alive.
 class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
  public:
-  MetadataRun(const LoadPlan& plan, std::shared_ptr<Backend> backend, std::unique_ptr<Names> names, const Team& team)
+  MetadataRun(const LoadPlan& plan, std::shared_ptr<Backend> backend, std::unique_ptr<Names> names,
+              const RunContext& context)
       : plan_(plan),
         metadata_(std::get<MetadataPlan>(plan.workload)),
         backend_(std::move(backend)),
         names_(std::move(names)),
-        ranks_(team.ranks()),
+        ranks_(context.team.ranks()),
         threads_(metadata_.threads_of(ranks_)),
         trees_(metadata_.trees(ranks_)),
-        first_thread_(std::uint64_t{team.rank()} * metadata_.threads),
+        first_thread_(std::uint64_t{context.team.rank()} * metadata_.threads),
         operations_(operations_of(metadata_)),
         places_(tree_places(metadata_.tree_folders(), metadata_.branch)),
         content_(plan, metadata_.file_bytes, metadata_.files_made(ranks_)),
+        made_(context.made),
         times_(std::make_unique<TimesOfAll>()) {}
 
   Result<Measured> run(const RunContext& context) {
@@ -133,7 +136,7 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
   bool begin(const RunContext& context) {
     const auto meeting = context.team.meet(nullptr);
     if (!meeting.ok()) {
-      if (meeting.error().code() != Errc::cancelled) problem_ = meeting.error().message();
+      if (meeting.error().code() != Errc::cancelled) found_.problem = meeting.error();
       return false;
     }
     start_ns_ = meeting->start_ns;
@@ -174,10 +177,12 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
     phase.gaps = watch_.end();
     phase.complete = true;
     for (auto& worker : workers_) {
-      phase.operations += worker->operations.exchange(0);
+      const auto operations = worker->operations.exchange(0);
+      phase.operations += operations;
+      report(*worker, phase, operations, operations + (worker->made_one_more ? 1 : 0));
       (*times_)[static_cast<std::size_t>(phase.operation)].add(worker->service);
       worker->service = Times();
-      if (problem_.empty()) problem_ = worker->problem;
+      if (found_.problem.empty()) found_.problem = worker->problem;
       phase.complete = phase.complete && worker->done_ns >= 0;
       // Who has nothing to do in it was not the first one that was done.
       if (has_no_part(*worker, phase.operation)) continue;
@@ -185,7 +190,7 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
       if (phase.first_done_ns < 0 || done_ns < phase.first_done_ns) phase.first_done_ns = done_ns;
       phase.last_done_ns = std::max(phase.last_done_ns, done_ns);
     }
-    phases_.push_back(phase);
+    found_.phases.push_back(phase);
   }
 
   bool has_no_part(const Worker& worker, Operation operation) const {
@@ -200,7 +205,7 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
       const auto phase = phase_of(begun_ - 1);
       const auto done = perform(worker, phase);
       if (!done.ok()) {
-        worker.problem = done.error().message();
+        if (worker.problem.empty()) worker.problem = done.error();
         stop_now_ = true;  // the others' figures would not be of all threads together
       } else if (*done) {
         worker.done_ns = worker.last_ns;
@@ -225,7 +230,10 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
       case folder_rename: return rename_each(worker, phase, 'd', 'e');
       case file_create:
         return each('f', [&, number = first_file(worker, phase)](const char* path) mutable {
-          return names_->create(path, content_.block(worker.written.bytes(), number++, 0), sync);
+          bool made = false;
+          auto created = names_->create(path, content_.block(worker.written.bytes(), number++, 0), sync, made);
+          worker.made_one_more = made && !created.ok();
+          return created;
         });
       case file_stat: return each('f', [&](const char* path) { return names_->look_up(path); });
       case file_read: return each('f', [&](const char* path) { return read_whole(path, into); });
@@ -248,12 +256,16 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
   }
 
   std::string top_of(unsigned iteration, std::uint64_t owner) const {
-    return tree_name(plan_, iteration * trees_ + (metadata_.shared ? 0 : owner));
+    return tree_name(plan_, tree_of(iteration, owner));
+  }
+  std::uint64_t tree_of(unsigned iteration, std::uint64_t owner) const {
+    return iteration * trees_ + (metadata_.shared ? 0 : owner);
   }
 
-  /// Whose items a thread works on.
+  /// Whose items, or whose tree, a thread works on.
   std::uint64_t owner_of(const Worker& worker, Operation operation) const {
-    const bool makes = operation == Operation::folder_create || operation == Operation::file_create;
+    using enum Operation;
+    const bool makes = operation == folder_create || operation == file_create || operation == tree_create;
     return makes ? worker.number : (worker.number + metadata_.shift) % threads_;
   }
 
@@ -266,11 +278,24 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
       path.enter(top, place);
       for (std::uint64_t i = 0; i < metadata_.items; ++i, path.next()) {
         if (stop_now_.load(std::memory_order_relaxed)) return false;
-        PEN_TRY(act(path.text()));
+        PEN_TRY(noted(worker, path.text(), act(path.text())));
         worker.book();
       }
     }
     return true;
+  }
+
+  /// The result of a call about `path`, which becomes the worker's problem if it is an error.
+  static Result<void> noted(Worker& worker, const char* path, Result<void> result) {
+    if (!result.ok() && worker.problem.empty()) worker.problem = Problem(result.error(), path);
+    return result;
+  }
+
+  /// For the removal of what exists.
+  void report(const Worker& worker, const Phase& phase, std::uint64_t done, std::uint64_t attempted) {
+    if (attempted == 0 || !changes_names(phase.operation)) return;
+    const auto owner = owner_of(worker, phase.operation);
+    made_->handled({name(phase.operation), tree_of(phase.iteration, owner), owner, done, attempted});
   }
 
   Result<bool> rename_each(Worker& worker, const Phase& phase, char from, char to) {
@@ -278,7 +303,7 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
     return each_item(worker, phase, from, [&](const char* path) {
       renamed = path;
       renamed[renamed.rfind('/') + 1] = to;
-      return names_->rename(path, renamed.c_str());
+      return noted(worker, renamed.c_str(), names_->rename(path, renamed.c_str()));
     });
   }
 
@@ -288,7 +313,8 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
     std::string path;
     for (const auto& place : places_) {
       if (stop_now_) return false;
-      PEN_TRY(names_->make_folder((path = top).append(place).c_str()));
+      (path = top).append(place);
+      PEN_TRY(noted(worker, path.c_str(), names_->make_folder(path.c_str())));
       worker.book();
     }
     return true;
@@ -300,7 +326,8 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
     std::string path;
     for (auto place = places_.rbegin(); place != places_.rend(); ++place) {
       if (stop_now_) return false;
-      PEN_TRY(names_->remove_folder((path = top).append(*place).c_str()));
+      (path = top).append(*place);
+      PEN_TRY(noted(worker, path.c_str(), names_->remove_folder(path.c_str())));
       worker.book();
     }
     return true;
@@ -308,27 +335,34 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
 
   Measured measured(unsigned behind) {
     auto phases = Json::array();
-    for (const auto& phase : phases_) phases.push_back(to_json(phase));
-    if (behind > 0 && begun_ > phases_.size()) phases.push_back(to_json(hanging()));
+    for (const auto& phase : found_.phases) phases.push_back(to_json(phase));
+    if (begun_ > found_.phases.size()) {
+      const auto phase = hanging();
+      if (behind > 0) phases.push_back(to_json(phase));
+    }
     auto times = Json::object();
     for (const auto operation : operations_)
       times[name(operation)] = load::to_json((*times_)[static_cast<std::size_t>(operation)]);
     auto waited = Json::array();
     // A thread that hangs writes its own when it comes back.
     for (const auto& worker : workers_) waited.push_back(behind > 0 ? -1 : worker->waited_for_processor_ns);
-    if (problem_.empty() && behind > 0)
-      problem_ =
-          fmt::format("{} stalled in the storage", behind == 1 ? "1 thread is" : fmt::format("{} threads are", behind));
+    if (found_.problem.empty() && behind > 0)
+      found_.problem = make_error(Errc::timed_out, "{} stalled in the storage",
+                                  behind == 1 ? "1 thread is" : fmt::format("{} threads are", behind));
     Json fields = {
         {"metadata", {{"phases", std::move(phases)}, {"times", std::move(times)}, {"waited_ns", std::move(waited)}}}};
-    return {std::move(fields), problem_, behind > 0};
+    return {std::move(fields), found_.problem, behind > 0};
   }
 
-  /// The phase that nobody could close.
+  /// The phase that nobody could close, in which threads hang, or hung a moment ago.
   Phase hanging() {
     auto phase = phase_of(begun_ - 1);
     phase.gaps = watch_.end();
-    for (const auto& worker : workers_) phase.operations += worker->operations.load(std::memory_order_relaxed);
+    for (const auto& worker : workers_) {
+      const auto operations = worker->operations.load(std::memory_order_relaxed);
+      phase.operations += operations;
+      if (!has_no_part(*worker, phase.operation)) report(*worker, phase, operations, operations + 1);
+    }
     return phase;
   }
 
@@ -352,9 +386,12 @@ class MetadataRun : public std::enable_shared_from_this<MetadataRun> {
   std::size_t begun_ = 0;  ///< phases
   std::int64_t start_ns_ = 0;
   std::int64_t next_look_ns_ = 0;
-  std::vector<Phase> phases_;
+  struct {
+    std::vector<Phase> phases;
+    Problem problem;
+  } found_;
+  const std::shared_ptr<Made> made_;
   std::unique_ptr<TimesOfAll> times_;
-  std::string problem_;
 
   GapWatch watch_;
   Crew crew_;
@@ -368,7 +405,7 @@ Result<Measured> run_metadata(const LoadPlan& plan, std::shared_ptr<Backend> bac
     PEN_ASSIGN(*names, backend->names());
     return {};
   }));
-  return std::make_shared<MetadataRun>(plan, std::move(backend), std::move(*names), context.team)->run(context);
+  return std::make_shared<MetadataRun>(plan, std::move(backend), std::move(*names), context)->run(context);
 }
 
 }  // namespace penstock::load

@@ -47,6 +47,12 @@ inline bool is_of_trees(Operation operation) {
   return operation == Operation::tree_create || operation == Operation::tree_remove;
 }
 
+/// Whether it creates, renames or removes something.
+inline bool changes_names(Operation operation) {
+  using enum Operation;
+  return operation != folder_stat && operation != file_stat && operation != file_read;
+}
+
 /// Of an iteration, in their order.
 inline std::vector<Operation> operations_of(const MetadataPlan& plan) {
   using enum Operation;

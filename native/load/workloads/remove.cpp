@@ -77,17 +77,18 @@ class Removal {
 };
 
 /// Until the crew has ended; why it is not waited for any longer.
-std::string wait_for(Crew& crew, const Removal& removal, double patience_s, const std::atomic<bool>& stop) {
+Problem wait_for(Crew& crew, const Removal& removal, double patience_s, const std::atomic<bool>& stop) {
   const auto patience_ns = static_cast<std::int64_t>(patience_s * 1e9);
   std::uint64_t done = 0;
   auto moved_ns = monotonic_ns();
   while (!crew.wait_until(monotonic_ns() + tick_ns)) {
-    if (stop) return "it was interrupted";
+    if (stop) return make_error(Errc::cancelled, "it was interrupted");
     if (removal.done() != done) moved_ns = monotonic_ns();
     done = removal.done();
-    if (monotonic_ns() - moved_ns > patience_ns) return fmt::format("the server did not answer for {} s", patience_s);
+    if (monotonic_ns() - moved_ns > patience_ns)
+      return make_error(Errc::timed_out, "the server did not answer for {} s", patience_s);
   }
-  return "";
+  return {};
 }
 
 }  // namespace
@@ -99,7 +100,7 @@ Result<Measured> run_remove(const LoadPlan& plan, std::shared_ptr<Backend> backe
   PEN_TRY(crew.start("pen-load-remove", Role::other, [removal, removed] { *removed = removal->run(); }));
   auto problem = wait_for(crew, *removal, plan.drain_timeout_s, context.stop);
   const auto behind = crew.dismiss();
-  if (behind == 0 && !removed->ok()) problem = removed->error().message();
+  if (behind == 0 && !removed->ok()) problem = removed->error();
   return Measured{Json::object(), std::move(problem), behind > 0};
 }
 

@@ -4,17 +4,18 @@
 
 namespace penstock::load {
 
-Ring::Ring(std::uint64_t kept, std::unique_ptr<Names> names) : kept_(kept), names_(std::move(names)) {}
+Ring::Ring(const LoadPlan& plan, std::uint64_t kept, std::unique_ptr<Names> names, std::shared_ptr<Made> made)
+    : plan_(plan), kept_(kept), names_(std::move(names)), made_(std::move(made)) {}
 
 Result<void> Ring::start() {
   return crew_.start("pen-load-ring", Role::other, [self = shared_from_this()] { self->remove_on(); });
 }
 
-Result<void> Ring::add(std::string name) {
+Result<void> Ring::add(std::uint64_t number) {
   {
     MutexLock lock(mutex_);
     if (failed_) return *failed_;
-    files_.push_back(std::move(name));
+    files_.push_back(number);
   }
   told_.notify_one();
   PEN_TRY(remove_one(kept_ + kept_ / 4));
@@ -45,14 +46,15 @@ void Ring::remove_on() {
 }
 
 Result<bool> Ring::remove_one(std::uint64_t kept) {
-  std::string name;
+  std::uint64_t number = 0;
   {
     MutexLock lock(mutex_);
     if (files_.size() <= kept) return false;
-    name = std::move(files_.front());
+    number = files_.front();
     files_.pop_front();
   }
-  PEN_TRY(names_->remove(name.c_str()));
+  PEN_TRY(names_->remove(file_name(plan_, number).c_str()));
+  made_->gone(number);
   return true;
 }
 

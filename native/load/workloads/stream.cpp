@@ -19,6 +19,7 @@
 #include "load/document.hpp"
 #include "load/gaps.hpp"
 #include "load/machine.hpp"
+#include "load/made/recorded_files.hpp"
 #include "load/time_series.hpp"
 #include "load/workloads/content.hpp"
 #include "load/workloads/permutation.hpp"
@@ -33,6 +34,13 @@ constexpr std::uint64_t of_the_writes = 3;
 constexpr std::uint64_t of_the_reads = 4;
 
 enum class Phase { write, read };
+
+/// Whether the library of the back end makes one file of the ranks' files.
+bool one_for_all_ranks(const LoadPlan& plan) {
+  const auto* mpiio = std::get_if<MpiioPlan>(&plan.backend);
+  const auto* hdf5 = std::get_if<Hdf5Plan>(&plan.backend);
+  return (mpiio != nullptr && mpiio->shared) || (hdf5 != nullptr && hdf5->shared);
+}
 
 /// One thread in one phase. It is looked at while the thread works, or hangs.
 struct Worker {
@@ -57,7 +65,7 @@ struct Worker {
   std::int64_t waited_for_processor_ns = -1;
   Times service;
   TimeSeries series;
-  std::string problem;
+  Problem problem;
 };
 
 /// A transfer that is under way.
@@ -75,7 +83,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   PhaseRun(const LoadPlan& plan, std::shared_ptr<Backend> backend, Phase phase, const RunContext& context)
       : plan_(plan),
         stream_(std::get<StreamPlan>(plan.workload)),
-        backend_(std::move(backend)),
+        backend_(std::move(backend), context.made),
         phase_(phase),
         content_(plan, stream_.transfer_bytes, blocks_of_file(stream_, context.team.ranks())),
         no_series_(static_cast<std::int64_t>(plan.interval_s * 1e9), intervals_max),
@@ -106,7 +114,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     if (!stream_.shared || rank_ != 0) return {};
     return ask_storage("make " + file_name(plan_, 0), plan_.drain_timeout_s, stop,
                        [self = shared_from_this()]() -> Result<void> {
-                         PEN_ASSIGN(self->made_, self->backend_->create(file_name(self->plan_, 0)));
+                         PEN_ASSIGN(self->made_, self->create(0));
                          return {};
                        });
   }
@@ -163,15 +171,15 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   const LoadPlan& plan() const { return plan_; }
 
   /// `behind` threads were left behind.
-  std::string problem(unsigned behind) {
+  Problem problem(unsigned behind) {
     if (!no_start_.empty()) return no_start_;  // what else went wrong follows from it
     for (auto& worker : workers_) {
       std::lock_guard lock(worker->mutex);
       if (!worker->problem.empty()) return worker->problem;
     }
-    return behind > 0 ? fmt::format("{} stalled in the storage",
-                                    behind == 1 ? "1 thread is" : fmt::format("{} threads are", behind))
-                      : "";
+    if (behind == 0) return {};
+    return make_error(Errc::timed_out, "{} stalled in the storage",
+                      behind == 1 ? "1 thread is" : fmt::format("{} threads are", behind));
   }
 
   Json to_json() {
@@ -260,7 +268,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   void begin(const Result<Meeting>& meeting) {
     if (!meeting.ok()) {
       stop_now_ = true;
-      if (meeting.error().code() != Errc::cancelled) no_start_ = meeting.error().message();
+      if (meeting.error().code() != Errc::cancelled) no_start_ = meeting.error();
     }
     start_ns_ = meeting.ok() ? meeting->start_ns : monotonic_ns();
     backend_->start(start_ns_);
@@ -298,7 +306,8 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
     worker.waited_for_processor_ns = waited_for_processor_ns();
     if (done.ok()) return;
     // Of several ranks the one whose error ended the others tells it.
-    if (ranks_ == 1 || done.error().code() != Errc::cancelled) worker.problem = done.error().message();
+    if (ranks_ == 1 || done.error().code() != Errc::cancelled)
+      worker.problem = Problem(done.error(), file_name(plan_, file_of(worker)));
     stop_now_ = true;  // the others' figures would not be of all threads together
   }
 
@@ -419,7 +428,11 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   Result<std::unique_ptr<StoredFile>> open(const Worker& worker) const {
     const auto name = file_name(plan_, file_of(worker));
     if (phase_ == Phase::read) return backend_->open(name);
-    return stream_.shared ? backend_->join(name) : backend_->create(name);
+    return stream_.shared ? backend_->join(name) : create(worker.owner);
+  }
+
+  Result<std::unique_ptr<StoredFile>> create(std::uint64_t owner) const {
+    return backend_.create(file_name(plan_, owner), one_for_all_ranks(plan_) ? 0 : owner);
   }
 
   /// Of a thread's transfer `number`, as they lie one behind the other in its blocks.
@@ -496,7 +509,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
 
   const LoadPlan plan_;
   const StreamPlan stream_;
-  const std::shared_ptr<Backend> backend_;
+  const RecordedFiles backend_;
   const Phase phase_;
   Content content_;
   const TimeSeries no_series_;
@@ -516,7 +529,7 @@ class PhaseRun : public std::enable_shared_from_this<PhaseRun> {
   std::latch begun_;
   std::int64_t start_ns_ = 0;  ///< set before begun_
   // of the thread that calls run()
-  std::string no_start_;     ///< why the threads did not begin
+  Problem no_start_;         ///< why the threads did not begin
   std::size_t at_work_ = 0;  ///< threads that there are
   std::atomic<bool> stop_now_;
   Gaps gaps_;  ///< of the thread that calls run()
@@ -531,14 +544,14 @@ Result<bool> run_phase(PhaseRun& phase, const std::vector<std::uint64_t>& transf
     if (measured.fields["phases"].empty()) return ready.error();
     // What was measured stays.
     const auto code = ready.error().code();
-    if (code != Errc::cancelled) measured.problem = ready.error().message();
+    if (code != Errc::cancelled) measured.problem = ready.error();
     measured.left_behind = code == Errc::cancelled || code == Errc::timed_out;
     return false;
   }
   if (std::get<StreamPlan>(phase.plan().workload).shared) {
     // Whoever joins a shared file finds it made, and knows which one it is.
     const auto met = context.team.meet(phase.mark());
-    if (!met.ok() && met.error().code() != Errc::cancelled) measured.problem = met.error().message();
+    if (!met.ok() && met.error().code() != Errc::cancelled) measured.problem = met.error();
     if (!met.ok()) return false;
     phase.expect(met->notes.front());
   }
@@ -561,19 +574,19 @@ std::vector<std::uint64_t> transfers_of(const Meeting& written) {
 
 Result<Measured> run_stream(const LoadPlan& plan, std::shared_ptr<Backend> backend, const RunContext& context) {
   const auto& stream = std::get<StreamPlan>(plan.workload);
-  Measured measured{{{"phases", Json::array()}}, "", false};
+  Measured measured{{{"phases", Json::array()}}, {}, false};
   auto write = std::make_shared<PhaseRun>(plan, backend, Phase::write, context);
   const std::vector<std::uint64_t> all(context.team.ranks() * stream.threads, stream.transfers());
   PEN_ASSIGN(const bool wrote, run_phase(*write, all, context, measured));
   if (!wrote || !stream.read) return measured;
   const auto written = context.team.meet(write->transfers_done());
   if (!written.ok()) {
-    if (written.error().code() != Errc::cancelled) measured.problem = written.error().message();
+    if (written.error().code() != Errc::cancelled) measured.problem = written.error();
     return measured;
   }
   const auto transfers = transfers_of(*written);
   if (transfers.size() != all.size()) {
-    measured.problem = "ranks do not agree about what was written";
+    measured.problem = make_error(Errc::mismatch, "ranks do not agree about what was written");
     return measured;
   }
   write.reset();  // and its blocks

@@ -2,17 +2,17 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "load/backends/backend.hpp"
+#include "load/problem.hpp"
 #include "load/run.hpp"
 
 namespace penstock::load {
 
 /// What a workload found out.
 struct Measured {
-  Json fields;          ///< of the document
-  std::string problem;  ///< what ended it before its time; empty: nothing did
+  Json fields;      ///< of the document
+  Problem problem;  ///< what ended it before its time
   bool left_behind = false;
 };
 

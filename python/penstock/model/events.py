@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from penstock.model.bench.made import Made
+from penstock.model.failure import Failure
 from penstock.model.findings import Finding
 from penstock.model.problems import place_of, words_of
 
@@ -15,6 +17,18 @@ class Event(BaseModel):
 
     event: str
     time: float = 0.0
+
+
+class Failed(Event):
+    """A program's last event, if it fails."""
+
+    code: str
+    path: str = ""
+    detail: str = ""
+
+    @property
+    def failure(self) -> Failure:
+        return Failure(code=self.code, path=self.path, detail=self.detail)
 
 
 class Listening(Event):
@@ -295,6 +309,7 @@ class DetectorSeriesEnd(Event):
     fault_seed: int | None = None
     acknowledged: int | None = None
     problem: str | None = None
+    failure: Failure | None = None  # the problem for programs
     work: SendingWork | None = None  # None: the detector is older
     elements: int = 1  # streams of one detector; faults count messages, of which a frame has one each
 
@@ -394,6 +409,12 @@ class NetworkSession(Event):
     text: str = ""  # why; empty: nothing was wrong
 
 
+class LoadMade(Event):
+    """What the run created; None: it is unknown, because a rank has not reported."""
+
+    made: Made | None = None
+
+
 class LoadResult(Event):
     """The last event of penstock-load; penstock.model.bench.load.LoadDocument reads the document."""
 
@@ -419,6 +440,7 @@ class RecoverReport(Event):
 
 
 _COMMON: dict[str, type[Event]] = {
+    "failed": Failed,
     "listening": Listening,
     "series_start": SeriesStart,
     "rejected": Rejected,
@@ -451,9 +473,10 @@ _BY_PROGRAM: dict[str, dict[str, type[Event]]] = {
         "progress": LoadProgress,
         "partial": LoadPartial,
         "session": NetworkSession,
+        "made": LoadMade,
         "result": LoadResult,
     },
-    "penstock-load-remote": {"progress": LoadProgress, "result": LoadResult},
+    "penstock-load-remote": {"progress": LoadProgress, "made": LoadMade, "result": LoadResult},
     "penstock-recover": {"progress": CheckProgress, "report": RecoverReport},
 }
 

@@ -16,8 +16,9 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from penstock.model.bench.load import LoadDocument, LoadPlan
+from penstock.model.bench.made import Made
 from penstock.model.errors import PenstockError
-from penstock.model.events import LoadResult
+from penstock.model.events import LoadMade, LoadResult
 from penstock.model.problems import reason_of
 from penstock.model.units import human_bytes, human_rate
 from penstock.programs.process import PLAIN_START, Program, Start
@@ -99,21 +100,34 @@ class Repeated(ABC):
 
 
 class RepeatedLoad(Repeated):
-    """The load generator with one plan. `clear` removes what it wrote, before it writes it again."""
+    """The load generator with one plan. `clear` removes what it wrote, before it writes it again.
 
-    def __init__(self, plan: LoadPlan, clear: Callable[[], None], start: Start = PLAIN_START) -> None:
+    `on_made` is called before, with what it created; with None while that is unknown.
+    """
+
+    def __init__(
+        self,
+        plan: LoadPlan,
+        clear: Callable[[], None],
+        start: Start = PLAIN_START,
+        on_made: Callable[[Made | None], None] = lambda _: None,
+    ) -> None:
         super().__init__()
+        self._on_made = on_made
         self._plan = plan
         self._start = start
         self._clear = clear
         self._program: Program | None = None
 
     def _once(self) -> None:
+        self._on_made(None)
         with Program("penstock-load", self._plan, start=self._start) as program:
             self._program = program
             document = None
             for event in program.events():
                 self._is_under_way()
+                if isinstance(event, LoadMade):
+                    self._on_made(event.made)
                 if isinstance(event, LoadResult):
                     document = LoadDocument.model_validate(event.document)
             program.require_success(program.wait(), (0, 1) if document is not None else (0,))

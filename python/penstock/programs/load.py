@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pydantic import ValidationError
 
 from penstock.model.bench.load import LoadDocument, LoadPlan, RemoteBackend
+from penstock.model.bench.made import Made
 from penstock.model.errors import ExitCode, PenstockError
-from penstock.model.events import LoadPartial, LoadProgress, LoadResult
+from penstock.model.events import LoadMade, LoadPartial, LoadProgress, LoadResult
 from penstock.model.problems import place_of, words_of
 from penstock.programs.process import PLAIN_START, LogLine, Program, Start, forwarding_signals
 from penstock.programs.ranks import Ranks
@@ -52,8 +53,11 @@ def load(
     on_log: LogLine | None = None,
     ranks: Ranks | None = None,
     start: Start = PLAIN_START,
+    on_made: Callable[[Made | None], None] = lambda _: None,
 ) -> LoadDocument:
     """Blocks until the run is over; SIGINT and SIGTERM end it early, with what was measured by then.
+
+    `on_made` is called with what the run created, also if it measured nothing; not if the program died.
 
     What went wrong after the start stands in the document; a PenstockError says why no measurement.
     """
@@ -67,6 +71,8 @@ def load(
                 result = event  # a partial one goes where the whole one comes
                 if not isinstance(event, LoadPartial):
                     break
+            if isinstance(event, LoadMade):
+                on_made(event.made)
             if isinstance(event, LoadProgress):
                 on_progress(event)
         if ranks is None:

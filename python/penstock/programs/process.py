@@ -24,7 +24,8 @@ from typing import IO, Protocol, Self
 from pydantic import BaseModel
 
 from penstock.model.errors import ExitCode, PenstockError
-from penstock.model.events import Event, parse_event
+from penstock.model.events import Event, Failed, parse_event
+from penstock.model.failure import Failure
 from penstock.model.problems import reason_of
 from penstock.model.text import one_short_line
 from penstock.programs.locate import find_program
@@ -121,7 +122,10 @@ class Program:
         self.inbox: queue.Queue[Message] = inbox if inbox is not None else queue.Queue()
         self.log: deque[str] = deque(maxlen=_LOG_LINES_KEPT)
         self.garbled: str | None = None
-        self.failure: str | None = None
+        self.last_error: str | None = None
+        """its sentence, for people"""
+        self.failure: Failure | None = None
+        """the same for decisions; None: the program died, or its job was wrong"""
         self._on_log = on_log
         self._patience_s = patience_s
         self._is_left = False
@@ -190,10 +194,17 @@ class Program:
             if not line.endswith(b"\n"):
                 break  # it died while it wrote that, and its exit code says so
             try:
-                self.inbox.put(Message(self, parse_event(self.name, text)))
+                self._take_event(parse_event(self.name, text))
             except ValueError as error:
                 self.garbled = one_short_line(str(error))
         self.inbox.put(Message(self, None))
+
+    def _take_event(self, event: Event) -> None:
+        """The last word of a program that fails is kept; others go to whoever reads events."""
+        if isinstance(event, Failed):
+            self.failure = event.failure
+        else:
+            self.inbox.put(Message(self, event))
 
     def _read_log(self) -> None:
         pipe: IO[bytes] | None = self._process.stderr
@@ -202,7 +213,7 @@ class Program:
             text = line.decode("utf-8", "replace").rstrip()
             if fatal := _FATAL.match(text):
                 self.log.append(text)
-                self.failure = fatal["message"]
+                self.last_error = fatal["message"]
             else:
                 self._take_log(text)
 
@@ -221,8 +232,8 @@ class Program:
 
     def last_words(self, code: int) -> str:
         """Why it ended with this exit code, which is not 0: short, for a sentence of somebody else."""
-        if self.failure is not None:
-            return self.failure
+        if self.last_error is not None:
+            return self.last_error
         if code < 0:
             return f"it was killed by {signal.Signals(-code).name}"
         return self.log[-1] if self.log else f"it ended with exit code {code}"
@@ -294,8 +305,8 @@ class Program:
             return
         own = (ExitCode.USAGE, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
         kind = ExitCode(code) if code in own else ExitCode.FAILED
-        if self.failure is not None and code > 0:
-            raise PenstockError(self.failure, code=kind)
+        if self.last_error is not None and code > 0:
+            raise PenstockError(self.last_error, code=kind)
         log = "" if self._on_log is not None else "\n".join(self.log)  # whoever follows the log has seen it
         if code in (-signal.SIGINT, -signal.SIGTERM):
             kind = ExitCode.of_signal(signal.Signals(-code).name)

@@ -41,7 +41,7 @@ def run_pva(
             on_event(event)
         code = source.wait()
         # Its log has the problems of series and frames.
-        source.require_success(code, (ExitCode.FINE, ExitCode.FAILED) if source.failure is None else ())
+        source.require_success(code, (ExitCode.FINE, ExitCode.FAILED) if source.last_error is None else ())
     return ended
 
 

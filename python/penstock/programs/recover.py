@@ -5,10 +5,10 @@ from pathlib import Path
 
 from penstock.model.errors import PenstockError
 from penstock.model.events import Event, RecoverReport
+from penstock.model.failure import MALFORMED
 from penstock.model.plans import RecoverPlan
 from penstock.programs.process import LogLine, Program, forwarding_signals
 
-_FOREIGN = ("no copy of the description", "no segments of frames")
 _REMEDY_FOREIGN = (
     "name a file that `penstock record` wrote; if it is one, restore its start from a copy of any age"
 )
@@ -34,8 +34,8 @@ def recover(
             else:
                 on_event(event)
         code = program.wait()
-        if program.failure is not None and any(each in program.failure for each in _FOREIGN):
-            raise PenstockError(program.failure, _REMEDY_FOREIGN)
+        if program.failure is not None and program.failure.code == MALFORMED:
+            raise PenstockError(program.failure.detail, _REMEDY_FOREIGN)
         program.require_success(code)
     if report is None:
         raise PenstockError("penstock-recover ended without a report", "see its log above")

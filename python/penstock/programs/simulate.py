@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 from penstock.model.catalogue import CUSTOM, Detector, replayed_detector
 from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.events import DetectorSeriesEnd, Event
+from penstock.model.failure import DISCONNECTED, IO, TIMED_OUT, Failure
 from penstock.model.plans import (
     DetectorFields,
     DetectorPlan,
@@ -298,10 +299,13 @@ def simulate(
         if end is not None and end.problem:
             raise PenstockError(
                 f"{end.frames_sent} of {plan.frames} frames were sent: {end.problem}",
-                _target_remedy(plan, end.problem),
+                _target_remedy(plan, end.failure, is_begun=True),
             )
-        if end is None and code == ExitCode.FAILED and program.failure is not None:
-            raise PenstockError(f"nothing was sent: {program.failure}", _target_remedy(plan, program.failure))
+        if end is None and code == ExitCode.FAILED and program.last_error is not None:
+            raise PenstockError(
+                f"nothing was sent: {program.last_error}",
+                _target_remedy(plan, program.failure, is_begun=False),
+            )
         program.require_success(code)
     if end is None:
         raise PenstockError(
@@ -310,15 +314,23 @@ def simulate(
     return end
 
 
-def _target_remedy(plan: DetectorPlan, problem: str) -> str:
-    """For a target that cannot be reached; what it refused has its remedy in the refusal."""
+_NOT_REACHED = (DISCONNECTED, TIMED_OUT)
+
+
+def _target_remedy(plan: DetectorPlan, failure: Failure | None, is_begun: bool) -> str:
+    """For a target that cannot be reached; what it refused has its remedy in the refusal.
+
+    Before the series has begun, an error of the system is one of the network.
+    """
+    code = failure.code if failure is not None else ""
+    is_unreachable = code in _NOT_REACHED or (code == IO and not is_begun)
     match plan.to:
-        case TcpTarget() if "connect to" in problem:
+        case TcpTarget() if is_unreachable:
             return (
                 f"check that a recorder listens on {', '.join(plan.to.addresses)}, or start one with"
                 f" `penstock record`"
             )
-        case ZmqTarget() if "no receiver" in problem:
+        case ZmqTarget() if code == TIMED_OUT and not is_begun:
             where = f"check that a recorder pulls from {', '.join(plan.to.endpoints)}."
             if not plan.elements_told:
                 return f"{where} Its configuration needs a source with an `element` for each"

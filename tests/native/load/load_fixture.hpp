@@ -51,7 +51,10 @@ class LoadTest : public ::testing::Test {
   Result<Outcome> run(const Json& plan, Env& env = posix_env()) {
     PEN_ASSIGN(const auto parsed, LoadPlan::from_json(plan.dump()));
     const auto emit = [this](std::string_view, const Json& fields) { on_progress(fields); };
-    return run_load(parsed, {env, emit, stop});
+    const RunContext context{env, emit, stop};
+    auto outcome = run_load(parsed, context);
+    made = context.made->to_json();
+    return outcome;
   }
   /// The document; the test fails where there is none.
   Json document_of(const Json& plan, Env& env = posix_env()) {
@@ -62,6 +65,7 @@ class LoadTest : public ::testing::Test {
 
   std::filesystem::path folder_;
   std::atomic<bool> stop{false};
+  Json made;  ///< what the last run created
   std::function<void(const Json&)> on_progress = [](const Json&) {};
 };
 

@@ -46,9 +46,9 @@ class WatchedNames final : public Names {
     PEN_TRY(note("stat", path));
     return real_->look_up(path);
   }
-  Result<void> create(const char* path, Bytes bytes, bool sync) override {
+  Result<void> create(const char* path, Bytes bytes, bool sync, bool& made) override {
     PEN_TRY(note(sync ? "create and sync" : "create", path));
-    return real_->create(path, bytes, sync);
+    return real_->create(path, bytes, sync, made);
   }
   Result<std::size_t> read(const char* path, MutableBytes into) override {
     PEN_TRY(note("read", path));
@@ -85,7 +85,9 @@ class WatchedBackend final : public Backend {
   WatchedBackend(std::shared_ptr<Backend> real, Calls& calls) : real_(std::move(real)), calls_(calls) {}
   void start(std::int64_t start_ns) override { real_->start(start_ns); }
   std::uint64_t alignment() const override { return real_->alignment(); }
-  Result<std::unique_ptr<StoredFile>> create(const std::string& name) override { return real_->create(name); }
+  Result<std::unique_ptr<StoredFile>> create(const std::string& name, bool& made) override {
+    return real_->create(name, made);
+  }
   Result<std::unique_ptr<StoredFile>> open(const std::string& name) override { return real_->open(name); }
   std::optional<std::uint64_t> cached_bytes(const std::string& name) override { return real_->cached_bytes(name); }
   Result<std::unique_ptr<Names>> names() override {
@@ -116,7 +118,10 @@ class Metadata : public LoadTest {
   Result<Measured> watched(const Json& plan) {
     PEN_ASSIGN(const auto parsed, LoadPlan::from_json(plan.dump()));
     auto backend = std::make_shared<WatchedBackend>(make_backend(parsed, posix_env()), calls_);
-    return run_metadata(parsed, std::move(backend), {posix_env(), [](auto, auto&) {}, stop});
+    const RunContext context{posix_env(), [](auto, auto&) {}, stop};
+    auto measured = run_metadata(parsed, std::move(backend), context);
+    made = context.made->to_json();
+    return measured;
   }
 
   std::size_t entries() const {
@@ -229,7 +234,7 @@ class MetadataOfRanks : public Metadata {
     measured_[1] = other.get();
     for (const auto& one : measured_) {
       ASSERT_TRUE(one);
-      ASSERT_EQ(one->problem, "");
+      ASSERT_EQ(one->problem.text(), "");
     }
   }
 
@@ -289,6 +294,38 @@ TEST_F(MetadataOfRanks, NoTwoFilesOfTheirsAreEqual) {
   EXPECT_EQ(contents.size(), 2U * 2 * 7 * 3);
 }
 
+TEST_F(Metadata, WhatItCreatedIsKnownUpToTheNameInTheWay) {
+  calls_.before = [&](const std::string& call, const std::string& path) -> Result<void> {
+    if (call == "create" && path == "m-000000001/t0/f001-000000002") std::ofstream(folder_ / path) << "the user's";
+    return {};
+  };
+  const auto measured = watched(plan());
+  ASSERT_TRUE(measured) << measured.error().message();
+  EXPECT_EQ(measured->problem.to_json()["code"], "already_exists") << measured->problem.text();
+  EXPECT_EQ(measured->problem.to_json()["path"], "m-000000001/t0/f001-000000002");
+  const auto handled = [&](const std::string& operation, int thread) {
+    for (const auto& one : made["names"])
+      if (one["operation"] == operation && one["thread"] == thread) return one;
+    return Json();
+  };
+  EXPECT_EQ(handled("tree_create", 1)["attempted"], 7);
+  EXPECT_EQ(handled("folder_remove", 0)["done"], 21);
+  EXPECT_EQ(handled("file_create", 1)["done"], 5) << "3 in the tree's top, 2 in its first directory";
+  EXPECT_EQ(handled("file_create", 1)["attempted"], 5);
+  EXPECT_TRUE(handled("folder_stat", 0).is_null());
+}
+
+TEST_F(Metadata, AFileThatItCouldNotFillIsItsOwn) {
+  const FileSizeLimit limit(300);
+  const auto measured = watched(plan({{"threads", 1}, {"folders", false}}));
+  ASSERT_TRUE(measured) << measured.error().message();
+  EXPECT_EQ(measured->problem.to_json()["path"], "m-000000000/f000-000000000");
+  EXPECT_EQ(made["names"].back()["operation"], "file_create");
+  EXPECT_EQ(made["names"].back()["done"], 0);
+  EXPECT_EQ(made["names"].back()["attempted"], 1);
+  EXPECT_EQ(entries(), 8U);
+}
+
 TEST_F(Metadata, AShiftThatLeadsToNobodyIsRefused) {
   const auto refused = run(plan({{"shift", 2}}));
   ASSERT_FALSE(refused);
@@ -321,7 +358,8 @@ TEST_F(Metadata, ANameThatIsTakenIsNotRenamedOver) {
   };
   const auto measured = watched(plan({{"rename", true}, {"depth", 0}, {"threads", 1}}));
   ASSERT_TRUE(measured);
-  EXPECT_NE(measured->problem.find("rename m-000000000/f000-000000001"), std::string::npos) << measured->problem;
+  EXPECT_NE(measured->problem.text().find("rename m-000000000/f000-000000001"), std::string::npos)
+      << measured->problem.text();
   EXPECT_EQ(fs::file_size(folder_ / "m-000000000" / "g000-000000001"), 10U);
 }
 
@@ -333,7 +371,7 @@ TEST_F(Metadata, AnErrorEndsTheRunWithWhatWasMeasured) {
   };
   const auto measured = watched(plan({{"threads", 1}}));
   ASSERT_TRUE(measured);
-  EXPECT_EQ(measured->problem, "no space left on the device");
+  EXPECT_EQ(measured->problem.text(), "no space left on the device");
   const auto& phases = measured->fields["metadata"]["phases"];
   ASSERT_EQ(phases.size(), 5U);  // the tree, three of folders, and the one that failed
   EXPECT_EQ(phases[3]["complete"], true);
@@ -350,7 +388,7 @@ TEST_F(Metadata, AThreadInTheMiddleThatFailsEndsTheOthersSoon) {
   };
   const auto measured = watched(plan({{"threads", 3}, {"items", 5000}, {"depth", 0}, {"folders", false}}));
   ASSERT_TRUE(measured);
-  EXPECT_EQ(measured->problem, "the server is gone");
+  EXPECT_EQ(measured->problem.text(), "the server is gone");
   EXPECT_FALSE(measured->left_behind);
   const auto& phases = measured->fields["metadata"]["phases"];
   ASSERT_EQ(phases.size(), 2U) << "nothing is found that was not made";
@@ -372,7 +410,7 @@ TEST_F(Metadata, AThreadThatHangsIsLeftBehindAlone) {
   const auto measured = watched(impatient);
   ASSERT_TRUE(measured);
   EXPECT_TRUE(measured->left_behind);
-  EXPECT_EQ(measured->problem, "1 thread is stalled in the storage");
+  EXPECT_EQ(measured->problem.text(), "1 thread is stalled in the storage");
   const auto& phases = measured->fields["metadata"]["phases"];
   ASSERT_EQ(phases.size(), 3U);
   EXPECT_EQ(phases[1]["complete"], true);
@@ -395,7 +433,8 @@ TEST_F(Metadata, AFolderThatDisappearsIsNamed) {
   };
   const auto measured = watched(plan({{"threads", 1}}));
   ASSERT_TRUE(measured);
-  EXPECT_NE(measured->problem.find("stat m-000000000/t1/f000-000000001"), std::string::npos) << measured->problem;
+  EXPECT_NE(measured->problem.text().find("stat m-000000000/t1/f000-000000001"), std::string::npos)
+      << measured->problem.text();
 }
 
 TEST_F(Metadata, TooManyOpenFilesAreNamedAndTheDocumentComes) {
@@ -409,10 +448,10 @@ TEST_F(Metadata, TooManyOpenFilesAreNamedAndTheDocumentComes) {
   const auto measured = watched(plan({{"threads", 1}, {"depth", 0}}));
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   ASSERT_TRUE(measured);
-  EXPECT_NE(
-      measured->problem.find("create m-000000000/f000-000000002: this process has too many open files (ulimit -n)"),
-      std::string::npos)
-      << measured->problem;
+  EXPECT_NE(measured->problem.text().find(
+                "create m-000000000/f000-000000002: this process has too many open files (ulimit -n)"),
+            std::string::npos)
+      << measured->problem.text();
   EXPECT_EQ(measured->fields["metadata"]["phases"].back()["operations"], 2);
 }
 
@@ -423,7 +462,7 @@ TEST_F(Metadata, AFileThatIsShorterThanItWasIsFound) {
   };
   const auto measured = watched(plan({{"threads", 1}, {"depth", 0}}));
   ASSERT_TRUE(measured);
-  EXPECT_EQ(measured->problem, "m-000000000/f000-000000001 has 699 bytes, and 700 were written");
+  EXPECT_EQ(measured->problem.text(), "m-000000000/f000-000000001 has 699 bytes, and 700 were written");
 }
 
 TEST_F(Metadata, AnInterruptionLeavesWhatWasMeasured) {

@@ -19,7 +19,7 @@ from bench_documents import frames_document
 from conftest import Run as RunCommand
 from jsonschema import Draft202012Validator
 
-from penstock.bench.data.folder import BenchFolder
+from penstock.bench.data.folder import MANIFEST, BenchFolder
 from penstock.bench.statistics.figures import frame_figures, stream_figures
 from penstock.model.bench.runs import Run
 from penstock.programs.load import load
@@ -257,25 +257,25 @@ def test_somebodys_file_in_the_way_is_not_removed(layout: str, run: RunCommand, 
         foreign = folder / "frame-000000199.bin"
         foreign.write_text("somebody's")
         _, log = process.communicate(timeout=60)
-    if layout == "file_a_writer":  # not in its way
-        assert "does not belong to this run" in log
-    else:
-        assert f"{foreign.name} existed before the run" in log
-        assert "it exists already" in (valid_run(output.read_text(encoding="utf-8")).document.problem or "")
+    assert f"{foreign.name} does not belong to this run" in log
+    assert {path.name for path in folder.iterdir()} == {foreign.name, MANIFEST}
+    failure = valid_run(output.read_text(encoding="utf-8")).document.failure
+    if layout == "file_a_frame":
+        assert failure is not None
+        assert (failure.code, failure.path) == ("already_exists", foreign.name)
+    else:  # not in its way
+        assert failure is None
     assert process.returncode == 1
     assert foreign.read_text() == "somebody's"
-    other = folder / "frame-000000190.bin.partial"
-    if layout == "file_a_frame":
-        other.write_text("somebody's, too")
+    other = folder / "frame-000000003.bin"
+    other.write_text("somebody's, too: the run has removed its own")
     foreign.rename(tmp_path / "mine")
     cleaned = run("bench", "clean", str(target), "--yes")
-    if layout == "file_a_writer":
-        assert cleaned.returncode == 0
-        assert list(target.iterdir()) == []
-    else:
-        assert cleaned.returncode == 1
-        assert "remove the directory yourself" in cleaned.stderr
-        assert other.read_text() == "somebody's, too"
+    assert cleaned.returncode == 1
+    assert f"{other.name} does not belong to this run" in cleaned.stderr
+    other.rename(tmp_path / "mine, too")
+    assert run("bench", "clean", str(target), "--yes").returncode == 0
+    assert list(target.iterdir()) == []
 
 
 def test_a_folder_with_somebodys_file_keeps_no_other_from_being_cleaned(

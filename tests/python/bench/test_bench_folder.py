@@ -1,5 +1,6 @@
 """The folder of a run: what is not its own is never touched, whatever lies there."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -25,6 +26,7 @@ from penstock.bench.data.folder import (
 )
 from penstock.bench.run.run import Access, frames_request
 from penstock.model.bench.load import Layout
+from penstock.model.bench.made import Made
 from penstock.model.errors import PenstockError, UsageError
 
 PREFIX = "frame-"
@@ -265,60 +267,100 @@ def test_another_folder_in_its_place_is_left_alone(tmp_path: Path) -> None:
     folder.close()
 
 
-@pytest.mark.parametrize(
-    ("said", "name"),
-    [
-        ("open {}/frame-000000001.bin: it exists already", "frame-000000001.bin"),
-        ("rank 1: open {}/frame-000000001.bin: it exists already", "frame-000000001.bin"),
-        ("rename frame-000000001.bin.partial: it exists already", "frame-000000001.bin"),
-        ("open {}/frame-000000001.bin.partial: it exists already", "frame-000000001.bin.partial"),
-        (
-            "rename frame-000000001.bin.partial to frame-000000001.bin: it exists already",
-            "frame-000000001.bin",
-        ),
-        ("rank 0: {}/frame-000000001.bin exists already; choose another name", "frame-000000001.bin"),
-        (
-            "HDF5 could not make {0}/frame-000000001.bin: unable to open file:"
-            " name = '{0}/frame-000000001.bin', errno = 17, error message = 'File exists', flags = 15",
-            "frame-000000001.bin",
-        ),
-        # The words are those of Open MPI.
-        (
-            "MPI-IO cannot make {}/frame-000000001.bin: MPI_ERR_FILE_EXISTS: file exists alreay",
-            "frame-000000001.bin",
-        ),
-        ("create metadata-000000000/f000-000000001: it exists already", "metadata-000000000"),
-    ],
-)
-def test_nothing_is_removed_beside_what_was_in_the_way(said: str, name: str, tmp_path: Path) -> None:
-    target = tmp_path / "a target that exists"
-    target.mkdir()
-    folder = BenchFolder.make(target)
-    make_files(folder, 3)
-    if name == "metadata-000000000":
-        (folder.path / name).mkdir()
-        (folder.path / name / "f000-000000001").write_text("somebody's")
-    elif name.endswith(".partial"):
-        (folder.path / name).write_text("somebody's")
-    problems = ("write at 0: no space left on the storage", f"open {folder.path}/{name}: it does not exist")
-    for problem in (None, *problems, said.format(folder.path)):
-        folder.note_problem(problem)
+@pytest.mark.parametrize("problem", ["the name is taken", "no space left on the storage", None])
+def test_only_what_the_run_created_is_removed(problem: str | None, tmp_path: Path) -> None:
+    """Whatever ended the run: the files with its names that it did not create are the user's."""
+    folder = BenchFolder.make(tmp_path)
+    paths = make_files(folder, 6)
+    partial = folder.path / f"{PREFIX}000000005.bin.partial"
+    partial.write_bytes(b"x")
+    report(folder, problem, Made(files=[(0, 2), (4, 4)], partial=[(5, 5)]))
     for remove in (folder.clear, folder.remove):
-        with pytest.raises(PenstockError, match="existed before the run"):
+        with contextlib.suppress(PenstockError):
             remove()
-    assert len(list(folder.path.glob("*.bin"))) == 3
+        assert [path.exists() for path in paths] == [False, False, False, True, False, True]
+        assert not partial.exists()
     folder.close()
-    (left,), _ = find_removable(target, kept=False)
-    with pytest.raises(PenstockError, match=f"{name}.*existed before the run"):
+    with pytest.raises(PenstockError, match=rf"{PREFIX}000000003.bin and 1 more does not belong to this run"):
+        clean(folder.path)
+    paths[0].write_text("the user's, since the run has removed its own")
+    for number in (0, 3, 5):
+        with pytest.raises(PenstockError, match="does not belong to this run"):
+            clean(folder.path)
+        paths[number].rename(tmp_path / f"mine {number}")
+    clean(folder.path)
+    assert {path.name for path in tmp_path.iterdir()} == {"mine 0", "mine 3", "mine 5"}
+
+
+def clean(path: Path) -> None:
+    """As `penstock bench clean` does."""
+    left = BenchFolder.left_at(path)
+    try:
         left.remove()
-    second = left.path / f"{PREFIX}000000002.bin"
-    second.write_text("somebody's, and the run never came to it")
-    (left.path / name).rename(tmp_path / "mine")
-    for remove in (left.clear, left.remove):
-        with pytest.raises(PenstockError, match="further files in it may be yours"):
-            remove()
-    assert second.read_text().startswith("somebody's")
-    left.close()
+    finally:
+        left.close()
+
+
+def report(folder: BenchFolder, problem: str | None, made: Made) -> None:
+    """As a run does at its end; `problem` is what it says to people."""
+    del problem
+    folder.note_made(PREFIX, made)
+
+
+def test_what_several_runs_created_under_the_same_names_is_removed(tmp_path: Path) -> None:
+    folder = BenchFolder.make(tmp_path)
+    paths = make_files(folder, 4)
+    folder.note_made(PREFIX, Made(files=[(1, 1)]))
+    folder.announce(FileSet(prefix=PREFIX, count=4))
+    folder.note_made(PREFIX, Made(files=[(0, 0)]))
+    folder.clear()
+    assert [path.exists() for path in paths] == [False, False, True, True]
+    paths[0].write_text("the user's, since the run removed its own")
+    folder.clear()
+    assert paths[0].exists()
+    folder.close()
+
+
+def test_a_run_that_has_not_reported_is_known_by_its_names_alone(tmp_path: Path) -> None:
+    for made in (None, Made(files=[(0, 0)])):
+        folder = BenchFolder.make(tmp_path)
+        paths = make_files(folder, 3)
+        folder.note_made(PREFIX, made)
+        folder.announce(FileSet(prefix=PREFIX, count=3))  # the next run, which is killed
+        folder.close()
+        clean(folder.path)
+        assert not any(path.exists() for path in paths)
+
+
+def test_what_a_kept_directory_contains_of_the_run_is_still_known(tmp_path: Path) -> None:
+    with BenchFolder.make(tmp_path, keep=True) as folder:
+        paths = make_files(folder, 2)
+        folder.note_made(PREFIX, Made(files=[(1, 1)]))
+    with pytest.raises(PenstockError, match=f"{paths[0].name} does not belong to this run"):
+        clean(folder.path)
+    assert [path.exists() for path in paths] == [True, False]
+
+
+def test_a_directory_in_which_an_older_version_met_a_users_file_stays(tmp_path: Path) -> None:
+    folder = BenchFolder.make(tmp_path)
+    (path,) = make_files(folder, 1)
+    manifest = json.loads((folder.path / MANIFEST).read_text()) | {"in_the_way": path.name}
+    del manifest["created"]
+    (folder.path / MANIFEST).write_text(json.dumps(manifest))
+    folder.close()
+    with pytest.raises(PenstockError, match="existed before the run"):
+        clean(folder.path)
+    assert path.exists()
+
+
+@given(numbers=st.sets(st.integers(0, 60), max_size=40), asked=st.integers(0, 60), partial=st.booleans())
+@settings(max_examples=50, deadline=None)
+def test_ranges_contain_the_numbers_that_were_reported(numbers: set[int], asked: int, partial: bool) -> None:
+    ranges = [(number, number) for number in sorted(numbers)]
+    made = Made(partial=ranges) if partial else Made(files=ranges)
+    assert made.has_file(asked, partial) == (asked in numbers)
+    assert not made.has_file(asked, not partial)
+    assert made.with_more(Made(files=[(61, 70)])).has_file(65, partial=False)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "link"])

@@ -150,8 +150,8 @@ Result<json> run_recover_child(const json& plan) {
   const auto outcome = read_outcome(output.read.get());
   const int status = wait_for(child);
   if (outcome.is_object() && outcome.value("event", "") == "failed")
-    return Error(static_cast<Errc>(outcome.value("code", static_cast<int>(Errc::internal))),
-                 outcome.value("message", std::string("penstock-recover failed")));
+    return Error(static_cast<Errc>(outcome.value("number", static_cast<int>(Errc::internal))),
+                 outcome.value("detail", std::string("penstock-recover failed")));
   PEN_TRY(told);
   if (status != 0 || !outcome.is_object())
     return make_error(Errc::internal, "penstock-recover ended without a report (wait status {}); see its log", status);

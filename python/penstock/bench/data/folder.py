@@ -1,9 +1,10 @@
 """The directory of a run: the run creates and marks it, and removes what its manifest lists.
 
-A run never writes into a directory that existed before, and never removes what the manifest does not name:
-a killed run leaves its manifest, and `penstock bench clean` removes what that lists. Files are listed
-before they are created. The manifest is written through the directory's descriptor, so that a link in its
-place redirects nothing.
+A run never writes into a directory that existed before, and never removes what it did not create: its load
+generator reports the files and directories that it created, and removal deletes exactly those. Names are also
+listed before they are used, for a run that is killed before it can report: `penstock bench clean` shows what
+that left, asks, and removes what has such a name. The manifest is written through the directory's descriptor,
+so that a link in its place redirects nothing.
 """
 
 import contextlib
@@ -25,6 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.bench.data.trees import TreeSet, names_in, remove_files
 from penstock.files.storage import find_mount
+from penstock.model.bench.made import Made
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.problems import reason_of
 from penstock.model.storage_url import Place, names_url
@@ -38,15 +40,9 @@ DATA_NAME = "penstock-data-"
 _NAMES = (NAME, DATA_NAME)
 MANIFEST = "penstock-bench.json"
 _UNFINISHED = MANIFEST + ".new"
-_MANIFEST_BYTES_MAX = 1 << 20
+_MANIFEST_BYTES_MAX = 64 << 20
 # Of the folder of a run on another machine, whose lock cannot be seen from here.
 _QUIET_S = 600.0
-# How back ends of the load generator report a file or folder that they did not make: POSIX and the store in
-# words, HDF5 by the number of the error, MPI-IO by its class. "does not exist" is something else.
-_WAS_THERE = re.compile(rf"\bexists\b|\berrno\W{{1,3}}{errno.EEXIST}\b|MPI_ERR_FILE_EXISTS", re.IGNORECASE)
-_WORD = re.compile(r"[^\s:;,'\"]+")
-# As a FileSet and a TreeSet have them, and what is in a tree.
-_NAME_OF_RUN = re.compile(r"([a-z0-9]+-)+[0-9]{9}([./]\S*)?")
 # Whoever makes a folder marks it at once.
 _UNMARKED_S = 30.0
 _LOCK_TRIES, _LOCK_PAUSE_S = 10, 0.02
@@ -68,11 +64,14 @@ class FileSet(BaseModel):
     suffix: str = Field("bin", pattern=r"^[a-z0-9]+(\.[a-z0-9]+)?$", max_length=10)
     parts: bool = False
 
-    def has(self, name: str) -> bool:
+    def has(self, name: str, made: Made | None = None) -> bool:
+        """Whether it may be removed. `made`: what the run reported; None goes by the name alone."""
         part = r"(?:_member_[0-9]{1,9})?" if self.parts else ""
         numbered = rf"{re.escape(self.prefix)}([0-9]{{9}}){part}\.{re.escape(self.suffix)}(\.partial)?"
         match = re.fullmatch(numbered, name)
-        return match is not None and int(match[1]) < self.count
+        if match is None or int(match[1]) >= self.count:
+            return False
+        return made is None or made.has_file(int(match[1]), partial=match[2] is not None)
 
 
 class Manifest(BaseModel):
@@ -90,8 +89,11 @@ class Manifest(BaseModel):
     kept: bool = Field(False, description="it was to stay")
     sets: list[FileSet] = []
     trees: list[TreeSet] = []
+    created: dict[str, Made] = Field({}, description="by prefix: what was created; without one it is unknown")
     in_the_way: str = Field(
-        "", description="entry of the user's that had a name of the run; then nothing is removed"
+        "",
+        description="entry of the user's that had a name of the run; older versions wrote it, and remove"
+        " nothing then",
     )
 
 
@@ -102,6 +104,7 @@ class BenchFolder:
         """Claims the directory for this process. Raises UsageError if another process works in it."""
         self.path = path
         self._manifest = manifest
+        self._earlier: dict[str, Made] = {}
         self._keep = keep
         self._claim = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         self._is_locked = False
@@ -203,23 +206,26 @@ class BenchFolder:
         return self._manifest.kept
 
     def announce(self, files: FileSet | TreeSet) -> None:
-        """Lists files or trees in the manifest. Call it before the first of them is created."""
+        """Lists files or trees in the manifest. Call it before the first of them is created.
+
+        What is created under these names is unknown until `note_made`.
+        """
+        self.note_made(files.prefix, None)
         if isinstance(files, TreeSet):
             self._manifest.trees.append(files)
         else:
             self._manifest.sets.append(files)
         self._write_manifest()
 
-    def note_problem(self, problem: str | None) -> None:
-        """Records what ended a run. If that was a user's file with a name of the run's, nothing is removed.
+    def note_made(self, prefix: str, made: Made | None) -> None:
+        """Remembers what a run created under names with this prefix: nothing else of these is removed.
 
-        A run comes to one such file only. Others may have names of frames that it never wrote, so that names
-        no longer show which files are its own, even when the user has moved that one away.
+        None: it has not reported, and names decide. The manifest is written when the directory stays.
         """
-        name = _name_in_the_way(problem or "", self.path.name)
-        if name:
-            self._manifest.in_the_way = name
-            self._write_manifest()
+        if made is not None:
+            self._manifest.created[prefix] = self._earlier.pop(prefix, Made()).with_more(made)
+        elif (known := self._manifest.created.pop(prefix, None)) is not None:
+            self._earlier[prefix] = known
 
     def _require_nothing_in_the_way(self) -> None:
         if self._manifest.in_the_way:
@@ -255,7 +261,7 @@ class BenchFolder:
         try:
             with _Opened(self.path, self._claim) as opened:
                 self._require_nothing_in_the_way()
-                opened.remove(self._is_listed)
+                self._remove_files(opened)
         except OSError as error:
             raise PenstockError(
                 f"files in {self.path} cannot be removed: {reason_of(error)}",
@@ -265,9 +271,10 @@ class BenchFolder:
     def _remove(self) -> None:
         with _Opened(self.path, self._claim) as opened:
             self._require_nothing_in_the_way()
-            opened.remove(self._is_listed)
-            foreign = sorted(opened.remove_trees(self._manifest.trees))
+            self._remove_files(opened)
+            foreign = sorted(opened.remove_trees(self._manifest.trees, self._manifest.created))
             if foreign:
+                self._write_manifest()
                 more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
                 raise PenstockError(
                     f"{self.path} was not removed: {foreign[0]}{more} does not belong to this run",
@@ -282,8 +289,13 @@ class BenchFolder:
                 self._write_manifest()
             raise
 
-    def _is_listed(self, name: str) -> bool:
-        return any(files.has(name) for files in self._manifest.sets)
+    def _remove_files(self, opened: "_Opened") -> None:
+        opened.remove(self._is_own)
+        for prefix, made in self._manifest.created.items():
+            self._manifest.created[prefix] = made.without_files()
+
+    def _is_own(self, name: str) -> bool:
+        return any(files.has(name, self._manifest.created.get(files.prefix)) for files in self._manifest.sets)
 
     def __enter__(self) -> Self:
         return self
@@ -294,22 +306,11 @@ class BenchFolder:
         try:
             if not self._keep:
                 self.remove()
+            elif self._manifest.created:
+                with contextlib.suppress(OSError):
+                    self._write_manifest()
         finally:
             self.close()
-
-
-def _name_in_the_way(problem: str, folder: str) -> str:
-    """Returns the path in the folder called `folder` that existed before the run; "" for other problems."""
-    # The last one: a path before it may have that word, too.
-    found = [each.start() for each in _WAS_THERE.finditer(problem)]
-    before = problem[: found[-1]] if found else ""
-    for word in reversed(_WORD.findall(before)):
-        name: str = word.rpartition(f"{folder}/")[2]
-        if _NAME_OF_RUN.fullmatch(name):
-            # "rename A.partial: it exists already" means A.
-            is_source = f"rename {word}:" in before
-            return name.removesuffix(".partial") if is_source else name
-    return ""
 
 
 def _lock(folder: int) -> None:
@@ -472,12 +473,13 @@ class _Opened:
         """Regular files only: a link or a folder of a listed name was put there by somebody else."""
         remove_files(self._descriptor, [name for name in names_in(self._descriptor) if wanted(name)])
 
-    def remove_trees(self, trees: list[TreeSet]) -> Iterator[str]:
+    def remove_trees(self, trees: list[TreeSet], made: dict[str, Made]) -> Iterator[str]:
         """What is left is yielded, but for the manifest."""
+        known = {prefix: each.trees() for prefix, each in made.items()}
         for name in names_in(self._descriptor):
             listed = next((tree for tree in trees if tree.has(name)), None)
             if listed is not None:
-                yield from listed.remove(self._descriptor, name)
+                yield from listed.remove(self._descriptor, name, known.get(listed.prefix))
             elif name not in (MANIFEST, _UNFINISHED):
                 yield name
 

@@ -10,6 +10,7 @@ from penstock.bench.data.folder import NAME, BenchFolder, FileSet
 from penstock.bench.data.trees import TreeSet
 from penstock.lab.storage import start_at
 from penstock.model.bench.load import LoadPlan, RemoteBackend, RemoveWorkload, TreesToRemove
+from penstock.model.bench.made import Made
 from penstock.model.errors import PenstockError
 from penstock.model.storage_url import Place, StorageUrl
 from penstock.programs.load import load
@@ -35,8 +36,8 @@ class RemoteFolder:
         else:
             self._trees.append(files)
 
-    def note_problem(self, problem: str | None) -> None:
-        """Nothing here is anybody else's."""
+    def note_made(self, prefix: str, made: Made | None) -> None:
+        """Nothing: a directory on a server that has this run's name is all its own."""
 
     def remove(self) -> None:
         """Removes what was announced and the directory. Raises PenstockError with what is left."""

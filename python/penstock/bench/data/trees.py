@@ -6,12 +6,14 @@ import re
 import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.model.bench.load import MetadataWorkload
+from penstock.model.bench.made import MadeTree
 
 _ITEM = re.compile(r"([defg])([0-9]{3}|[1-9][0-9]{3,4})-([0-9]{9})")
 _FOLDER = re.compile(r"t(0|[1-9][0-9]{0,4})")
@@ -50,11 +52,36 @@ class TreeSet(BaseModel):
         match = re.fullmatch(re.escape(self.prefix) + r"([0-9]{9})", name)
         return match is not None and int(match[1]) < self.count
 
-    def remove(self, parent: int, name: str, level: int = 0) -> Iterator[str]:
+    def remove(self, parent: int, name: str, made: dict[int, MadeTree] | None = None) -> Iterator[str]:
         """Removes a tree in the folder with the descriptor `parent`; yields the paths of what is not its own.
 
-        A folder with such a thing in it stays. Descriptors are followed, no links.
+        A folder with such a thing in it stays. Descriptors are followed, no links. `made`: trees that the
+        run reported, by number; None removes whatever the tree's names allow.
         """
+        tree = made.get(int(name.removeprefix(self.prefix)), MadeTree()) if made is not None else None
+        yield from _Removal(self, tree).remove(parent, name, _Place(0, 0))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A folder of a tree, by its depth and its number in the order in which folders are made."""
+
+    level: int
+    number: int
+
+    def inside(self, child: int, branch: int) -> "_Place":
+        return _Place(self.level + 1, self.number * branch + child + 1)
+
+
+@dataclass(frozen=True)
+class _Removal:
+    trees: TreeSet
+    made: MadeTree | None
+
+    def remove(self, parent: int, name: str, place: _Place) -> Iterator[str]:
+        if self.made is not None and place.number >= self.made.folders:
+            yield name
+            return
         try:
             folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
         except NotADirectoryError:  # a file, or a link
@@ -62,7 +89,7 @@ class TreeSet(BaseModel):
             return
         try:
             foreign = False
-            for path in self._remove_inside(folder, level):
+            for path in self._remove_inside(folder, place):
                 foreign = True
                 yield f"{name}/{path}"
         finally:
@@ -70,12 +97,12 @@ class TreeSet(BaseModel):
         if not foreign:
             os.rmdir(name, dir_fd=parent)
 
-    def _remove_inside(self, folder: int, level: int) -> Iterator[str]:
+    def _remove_inside(self, folder: int, place: _Place) -> Iterator[str]:
         for name in names_in(folder):
             inner = _FOLDER.fullmatch(name)
-            if inner is not None and level < self.depth and int(inner[1]) < self.branch:
-                yield from self.remove(folder, name, level + 1)
-            elif not self._has_item(name):
+            if inner is not None and place.level < self.trees.depth and int(inner[1]) < self.trees.branch:
+                yield from self.remove(folder, name, place.inside(int(inner[1]), self.trees.branch))
+            elif not self._has_item(name, place):
                 yield name
             elif name[0] in _FILE_LETTERS:
                 if not remove_file(folder, name):
@@ -83,9 +110,15 @@ class TreeSet(BaseModel):
             else:
                 yield from _remove_empty(folder, name)
 
-    def _has_item(self, name: str) -> bool:
+    def _has_item(self, name: str, place: _Place) -> bool:
         match = _ITEM.fullmatch(name)
-        return match is not None and int(match[2]) < self.threads and int(match[3]) < self.items
+        if match is None:
+            return False
+        thread, item = int(match[2]), int(match[3])
+        if thread >= self.trees.threads or item >= self.trees.items:
+            return False
+        number = place.number * self.trees.items + item
+        return self.made is None or self.made.has_item(match[1], thread, number)
 
 
 def names_in(folder: int) -> list[str]:

@@ -28,6 +28,7 @@ from penstock.model.bench.load import (
 )
 from penstock.model.bench.network import NetworkWorkload
 from penstock.model.bench.runs import STREAM_S_MIN, Check, CheckOutcome, StreamFigures, Validity
+from penstock.model.failure import NO_SPACE
 from penstock.model.units import human_bytes, human_number, human_percent, human_seconds
 
 LONG_ENOUGH, LARGE_ENOUGH = "long enough", "large compared with memory (read)"
@@ -146,13 +147,11 @@ def stream_checks(
 
 
 NO_SPACE_ADVICE = "free space on the target, or make the run smaller"
-# As the C library says it of ENOSPC and EDQUOT, and MPI-IO of a file that ends early.
-_NO_SPACE = ("no space left", "disk quota is exceeded", "no space, a quota")
 
 
-def is_no_space(problem: str) -> bool:
+def is_no_space(document: LoadDocument) -> bool:
     """Whether what ended a run is that the storage had no room."""
-    return any(words in problem for words in _NO_SPACE)
+    return document.failure is not None and document.failure.code == NO_SPACE
 
 
 def check_complete(document: LoadDocument) -> Check:
@@ -171,9 +170,7 @@ def check_complete(document: LoadDocument) -> Check:
             "check the servers, devices and logs of the storage: it did not answer",
         )
     if document.problem is not None:
-        advice = (
-            NO_SPACE_ADVICE if is_no_space(document.problem) else "fix the reported error, then run again"
-        )
+        advice = NO_SPACE_ADVICE if is_no_space(document) else "fix the reported error, then run again"
         return make_check(COMPLETE, "failed", "no error", document.problem, advice=advice)
     actual = interruption_text(document) if document.interrupted else "the run completed"
     return make_check(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from penstock.bench.data.folder import BenchFolder
@@ -43,11 +44,11 @@ class Effect:
 @contextmanager
 def load_beside(target: Path, plan_of: Callable[[BenchFolder], LoadPlan]) -> Iterator[Repeated]:
     """The load generator, repeated in a folder of its own in `target`."""
-    with (
-        BenchFolder.make(target) as folder,
-        RepeatedLoad(plan_of(folder), folder.clear, start_at(folder.path)) as repeated,
-    ):
-        yield repeated
+    with BenchFolder.make(target) as folder:
+        plan = plan_of(folder)
+        made = partial(folder.note_made, plan.prefix)
+        with RepeatedLoad(plan, folder.clear, start_at(folder.path), made) as repeated:
+            yield repeated
 
 
 def interfere(

@@ -114,8 +114,14 @@ def run_metadata(
     conditions, watch, clocks = conditions_of(folder.path), watch_of(folder.path), ClockWatch()
     telling.begins()
     with watch:
-        document = load(plan, telling.progress, telling.log, team, start_at(folder.path, team))
-    folder.note_problem(document.problem)
+        document = load(
+            plan,
+            telling.progress,
+            telling.log,
+            team,
+            start_at(folder.path, team),
+            telling.about(folder, plan.prefix).made,
+        )
     meanwhile, clock = watch.seen(), clocks.seen()
     figures = metadata_figures(document)
     checks = [

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,6 +43,7 @@ from penstock.model.bench.load import (
     StreamWorkload,
     Sync,
 )
+from penstock.model.bench.made import Made
 from penstock.model.bench.runs import Check, Conditions, Meanwhile, Run
 from penstock.model.errors import InterruptedRunError, UsageError
 from penstock.model.events import LoadProgress
@@ -294,6 +296,12 @@ class Telling:
     log: LogLine
     begins: Callable[[], None] = lambda: None
     """called just before the load that is measured starts; progress before it is of preparations"""
+    made: Callable[[Made | None], None] = lambda _: None
+    """called with what the load that is measured created"""
+
+    def about(self, folder: RunFolder, prefix: str) -> "Telling":
+        """The same, and the folder hears what is created in it."""
+        return replace(self, made=partial(folder.note_made, prefix))
 
 
 def require_possible(request: FramesRequest) -> None:
@@ -360,9 +368,7 @@ def run_frames(
     if request.files:
         folder.announce(FileSet(prefix=prefix, count=request.file_names, suffix=suffix_of(request.image)))
     backend = request.access.files(folder.path)
-    run = run_frames_on(backend, request, folder.path, prefix, telling, team)
-    folder.note_problem(run.document.problem)
-    return run
+    return run_frames_on(backend, request, folder.path, prefix, telling.about(folder, prefix), team)
 
 
 def run_frames_on(
@@ -394,7 +400,7 @@ def _run_frames(
     telling.begins()
     plan = frames_plan(request, backend, prefix, image, team)
     with watch:
-        document = load(plan, telling.progress, telling.log, team, start_at(place, team))
+        document = load(plan, telling.progress, telling.log, team, start_at(place, team), telling.made)
     meanwhile, clock = watch.seen(), clocks.seen()
     checks = [
         *frame_checks(document, ceiling_hz, is_memory(conditions), conditions.direct_cached, request.longer),
@@ -477,8 +483,14 @@ def run_stream(
     conditions, watch, clocks = conditions_of(folder.path), watch_of(folder.path), ClockWatch()
     telling.begins()
     with watch:
-        document: LoadDocument = load(plan, telling.progress, telling.log, team, start_at(folder.path, team))
-    folder.note_problem(document.problem)
+        document: LoadDocument = load(
+            plan,
+            telling.progress,
+            telling.log,
+            team,
+            start_at(folder.path, team),
+            telling.about(folder, plan.prefix).made,
+        )
     meanwhile, clock = watch.seen(), clocks.seen()
     figures = stream_figures(document)
     checks = [

@@ -30,6 +30,7 @@ from penstock.model.bench.load import LoadDocument, LoadPlan, PosixBackend, Remo
 from penstock.model.bench.runs import Check, Run
 from penstock.model.bench.science import JobFigures, NamedValue, ScienceFigures, ScienceWorkload
 from penstock.model.events import LoadProgress
+from penstock.model.failure import Failure
 from penstock.model.storage_url import Place, StorageUrl
 
 
@@ -70,6 +71,7 @@ class Measured:
     checks: list[Check]
     interrupted: bool
     problem: str | None
+    failure: Failure | None = None
 
 
 class Watching:
@@ -101,6 +103,7 @@ class Watching:
             started=self._started,
             interrupted=measured.interrupted,
             problem=None if measured.interrupted else measured.problem,
+            failure=None if measured.interrupted else measured.failure,
             storage=StorageSaid(direct=False),
             machine={"before": self._before, "after": machine_counters()},
         )
@@ -149,7 +152,8 @@ def run_science(
         found = Found([], [check for check in found.checks if check.outcome == "failed"])
     checks = [*found.checks, *_checks_of_time(requested, outcome, slope)]
     figures = figures_of(requested.unit, outcome, slope, found)
-    return watching.run(workload, Measured(figures, checks, outcome.interrupted, outcome.problem), place)
+    measured = Measured(figures, checks, outcome.interrupted, outcome.problem, outcome.failure)
+    return watching.run(workload, measured, place)
 
 
 def _progress(requested: Requested, units: int, seconds: float) -> LoadProgress:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.model.bench.network import Gaps, NetworkServerWorkload, NetworkSide, NetworkWorkload, Pattern
 from penstock.model.bench.science import ScienceWorkload
+from penstock.model.failure import Failure
 from penstock.model.plans import GIB, MIB, LogLevel, Plan
 
 Sync = Literal["none", "end", "each"]
@@ -622,6 +623,9 @@ class LoadDocument(_Part):
     started: str = Field(description="ISO 8601, UTC")
     interrupted: bool
     problem: str | None = Field(description="reason for which the run ended early")
+    failure: Failure | None = Field(
+        None, description="the problem for programs; null: there is none, or an older program measured"
+    )
     storage: StorageSaid
     machine: dict[str, Any] = Field(
         description="counters of the kernel before and after the run; summed over hosts"

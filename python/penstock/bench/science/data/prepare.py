@@ -73,9 +73,8 @@ def _tasks(places: Sequence[Place], what: str, parameters: dict[str, Any]) -> li
     if outcome.interrupted:
         raise KeyboardInterrupt
     if outcome.problem:
-        _, colon, problem = outcome.problem.partition(": ")  # the place is in it
-        message = problem if colon else f"{places[0]}: {outcome.problem}"
-        raise PenstockError(message, outcome.remedy(_CHECK))
+        of_job = next((job.problem for job in outcome.jobs if job.problem), None)  # the place is in it
+        raise PenstockError(of_job or f"{places[0]}: {outcome.problem}", outcome.remedy(_CHECK))
     return [job.ended.result for job in outcome.jobs if job.ended is not None]
 
 

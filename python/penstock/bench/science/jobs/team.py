@@ -19,6 +19,7 @@ from penstock.bench.science.jobs.slope import Course
 from penstock.bench.science.jobs.words import GO, STOP, Done, Ended, JobPlan, Ready, Said, Working
 from penstock.lab.storage import start_at
 from penstock.model.errors import PenstockError
+from penstock.model.failure import Failure
 from penstock.model.storage_url import Place
 from penstock.model.text import one_short_line
 
@@ -86,10 +87,18 @@ class TeamOutcome:
         of_jobs = (f"job {job.number}: {job.problem}" for job in self.jobs if job.problem)
         return next(of_jobs, self.silence)
 
+    @property
+    def failure(self) -> Failure | None:
+        """That job's, if it names one."""
+        return self._ended.failure if self._ended is not None else None
+
     def remedy(self, otherwise: str) -> str:
         """What that job says to do, if it says so."""
-        ended = next((job.ended for job in self.jobs if job.problem), None)
-        return (ended.remedy if ended is not None else "") or otherwise
+        return (self._ended.remedy if self._ended is not None else "") or otherwise
+
+    @property
+    def _ended(self) -> Ended | None:
+        return next((job.ended for job in self.jobs if job.problem), None)
 
 
 class _Process:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.model.bench.load import Histogram
+from penstock.model.failure import Failure
 
 GO, STOP = "go", "stop"
 
@@ -46,13 +47,14 @@ class Done(_Said):
 
 
 class Ended(_Said):
-    """Its last word. `problem`: why it ended early; `remedy`: what to do about that, where it is known."""
+    """Its last word. `problem`: why it ended early, `failure`: for programs, `remedy`: what to do."""
 
     event: Literal["ended"] = "ended"
     result: dict[str, Any] = {}
     spent_s: dict[str, float] = {}
     latencies: Histogram = Histogram(count=0, max_ns=0, buckets=[])
     problem: str | None = None
+    failure: Failure | None = None
     remedy: str = ""
 
 

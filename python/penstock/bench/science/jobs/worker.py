@@ -16,6 +16,7 @@ from penstock.bench.science.jobs.job import Job
 from penstock.bench.science.jobs.words import GO, STOP, Done, Ended, JobPlan, Ready, Working
 from penstock.bench.science.storage.open import storage_for
 from penstock.model.errors import PenstockError
+from penstock.model.failure import failure_of
 
 # A job whose command is gone returns by itself, or not at all.
 _ENDS_WITHIN_S = 10.0
@@ -74,17 +75,24 @@ def _function(name: str) -> Callable[[Job, dict[str, Any]], dict[str, Any]]:
 
 def _ended(job: Job, plan: JobPlan) -> Ended:
     result: dict[str, Any] = {}
-    problem, remedy = None, ""
+    problem, failure, remedy = None, None, ""
     try:
         result = _function(plan.function)(job, plan.parameters)
     except PenstockError as error:
-        problem, remedy = str(error), error.remedy
+        problem, failure, remedy = str(error), failure_of(error), error.remedy
     except Exception as error:  # whatever a library raises costs this job alone
-        problem = f"{type(error).__name__}: {error}"
+        problem, failure = f"{type(error).__name__}: {error}", failure_of(error)
     job.close()
     latencies = job.storage.counts.latencies.histogram()
     spent_s = dict(job.spent_s)
-    return Ended(result=result, spent_s=spent_s, latencies=latencies, problem=problem, remedy=remedy)
+    return Ended(
+        result=result,
+        spent_s=spent_s,
+        latencies=latencies,
+        problem=problem,
+        failure=failure,
+        remedy=remedy,
+    )
 
 
 def main() -> int:
@@ -94,7 +102,7 @@ def main() -> int:
     try:
         job = Job(plan.number, storage_for(plan.place), voice.say, go)
     except PenstockError as error:
-        voice.say(Ended(problem=str(error), remedy=error.remedy))
+        voice.say(Ended(problem=str(error), failure=failure_of(error), remedy=error.remedy))
         return 1
     threading.Thread(target=_listen, args=(go, job), daemon=True).start()
     threading.Thread(target=_show_work, args=(job, voice), daemon=True).start()
