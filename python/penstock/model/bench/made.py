@@ -18,9 +18,7 @@ class NamesHandled(BaseModel):
     tree: int = Field(ge=0)
     thread: int = Field(ge=0, description="whose items")
     done: int = Field(ge=0, description="calls that succeeded")
-    attempted: int = Field(
-        ge=0, description="`done`, or one more: the last call may have created its name"
-    )
+    attempted: int = Field(ge=0, description="`done`, or one more: the last call may have created its name")
 
 
 class Made(BaseModel):
