@@ -53,7 +53,7 @@ class LoadTest : public ::testing::Test {
     const auto emit = [this](std::string_view, const Json& fields) { on_progress(fields); };
     const RunContext context{env, emit, stop};
     auto outcome = run_load(parsed, context);
-    made = context.made->to_json();
+    run_made = context.made->to_json();
     return outcome;
   }
   /// The document; the test fails where there is none.
@@ -65,7 +65,7 @@ class LoadTest : public ::testing::Test {
 
   std::filesystem::path folder_;
   std::atomic<bool> stop{false};
-  Json made;  ///< what the last run created
+  Json run_made;  ///< what the last run created
   std::function<void(const Json&)> on_progress = [](const Json&) {};
 };
 

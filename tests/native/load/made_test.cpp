@@ -2,6 +2,7 @@
 
 #include "load/made/made.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <random>
 #include <set>
@@ -95,8 +96,11 @@ TEST_F(MadeByARun, AreTheFilesOfItsFrames) {
   for (const auto& changes : {Json::object(), Json{{"rename", true}}, Json{{"layout", "file_a_writer"}},
                               Json{{"ring_frames", 4}}, Json{{"layout", "file_a_writer"}, {"ring_frames", 8}}}) {
     EXPECT_TRUE(document_of(frames(changes))["failure"].is_null());
-    EXPECT_EQ(numbers_in(made["files"]), there()) << changes.dump();
-    EXPECT_TRUE(made["partial"].empty());
+    const auto made = numbers_in(run_made["files"]), left = there();
+    EXPECT_TRUE(std::includes(made.begin(), made.end(), left.begin(), left.end())) << changes.dump();
+    // A ring may be about to note what it has just removed.
+    EXPECT_LE(made.size(), left.size() + (changes.contains("ring_frames") ? 1 : 0)) << changes.dump();
+    EXPECT_TRUE(run_made["partial"].empty());
     for (const auto& entry : fs::directory_iterator(folder_)) fs::remove(entry);
   }
 }
@@ -110,8 +114,8 @@ TEST_F(MadeByARun, IsNotWhatWasInTheWay) {
     EXPECT_EQ(document["failure"]["path"], in_the_way);
     EXPECT_EQ(document["failure"]["detail"], document["problem"]);
     const bool is_complete = in_the_way.ends_with(".bin");
-    EXPECT_EQ(numbers_in(made["files"]), (std::set<std::uint64_t>{0, 1, 2, 3, 4, 5, 6}));
-    EXPECT_EQ(numbers_in(made["partial"]), is_complete ? std::set<std::uint64_t>{7} : std::set<std::uint64_t>{});
+    EXPECT_EQ(numbers_in(run_made["files"]), (std::set<std::uint64_t>{0, 1, 2, 3, 4, 5, 6}));
+    EXPECT_EQ(numbers_in(run_made["partial"]), is_complete ? std::set<std::uint64_t>{7} : std::set<std::uint64_t>{});
     for (const auto& entry : fs::directory_iterator(folder_)) fs::remove(entry);
   }
 }
@@ -124,17 +128,17 @@ TEST_F(MadeByARun, IsNotWhatWasInTheWayOfASecondWriter) {
     return make_error(Errc::no_space, "no space left on the storage");
   };
   (void)document_of(frames({{"frames", 2}}), env);
-  EXPECT_EQ(numbers_in(made["files"]), std::set<std::uint64_t>{0});
+  EXPECT_EQ(numbers_in(run_made["files"]), std::set<std::uint64_t>{0});
 }
 
 TEST_F(MadeByARun, IsKnownWhereItEndsBeforeItMeasures) {
   put("frame-000000001.bin");
   EXPECT_EQ(run(frames({{"layout", "file_a_writer"}})).error().code(), Errc::already_exists);
-  EXPECT_EQ(numbers_in(made["files"]), std::set<std::uint64_t>{0});
+  EXPECT_EQ(numbers_in(run_made["files"]), std::set<std::uint64_t>{0});
   fs::remove(folder_ / "frame-000000000.bin");
   put("frame-000000000.bin");
   EXPECT_EQ(run(stream("posix", {{"shared", true}})).error().code(), Errc::already_exists);
-  EXPECT_TRUE(made["files"].empty());
+  EXPECT_TRUE(run_made["files"].empty());
 }
 
 TEST_F(MadeByARun, IsNotAFileInTheWayOfALibrary) {

@@ -120,7 +120,7 @@ class Metadata : public LoadTest {
     auto backend = std::make_shared<WatchedBackend>(make_backend(parsed, posix_env()), calls_);
     const RunContext context{posix_env(), [](auto, auto&) {}, stop};
     auto measured = run_metadata(parsed, std::move(backend), context);
-    made = context.made->to_json();
+    run_made = context.made->to_json();
     return measured;
   }
 
@@ -304,7 +304,7 @@ TEST_F(Metadata, WhatItCreatedIsKnownUpToTheNameInTheWay) {
   EXPECT_EQ(measured->problem.to_json()["code"], "already_exists") << measured->problem.text();
   EXPECT_EQ(measured->problem.to_json()["path"], "m-000000001/t0/f001-000000002");
   const auto handled = [&](const std::string& operation, int thread) {
-    for (const auto& one : made["names"])
+    for (const auto& one : run_made["names"])
       if (one["operation"] == operation && one["thread"] == thread) return one;
     return Json();
   };
@@ -316,13 +316,15 @@ TEST_F(Metadata, WhatItCreatedIsKnownUpToTheNameInTheWay) {
 }
 
 TEST_F(Metadata, AFileThatItCouldNotFillIsItsOwn) {
-  const FileSizeLimit limit(300);
-  const auto measured = watched(plan({{"threads", 1}, {"folders", false}}));
+  const auto measured = [&] {
+    const FileSizeLimit limit(300);
+    return watched(plan({{"threads", 1}, {"folders", false}}));
+  }();
   ASSERT_TRUE(measured) << measured.error().message();
   EXPECT_EQ(measured->problem.to_json()["path"], "m-000000000/f000-000000000");
-  EXPECT_EQ(made["names"].back()["operation"], "file_create");
-  EXPECT_EQ(made["names"].back()["done"], 0);
-  EXPECT_EQ(made["names"].back()["attempted"], 1);
+  EXPECT_EQ(run_made["names"].back()["operation"], "file_create");
+  EXPECT_EQ(run_made["names"].back()["done"], 0);
+  EXPECT_EQ(run_made["names"].back()["attempted"], 1);
   EXPECT_EQ(entries(), 8U);
 }
 

@@ -187,6 +187,8 @@ def test_a_file_system_without_inodes_ends_the_run_with_what_was_measured(tmp_pa
         subprocess.run(["umount", "--lazy", tmp_path], check=True)
     assert document.problem is not None
     assert "no space left on the storage" in document.problem
+    assert document.failure is not None
+    assert (document.failure.code, document.failure.path.partition("-")[0]) == ("no_space", "load")
     assert document.metadata is not None
     last = document.metadata.phases[-1]
     assert (last.operation, last.complete) == ("file_create", False)
