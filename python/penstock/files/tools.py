@@ -38,7 +38,7 @@ def ask(tool: str, *arguments: str) -> Seen:
             [program, *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             errors="replace",
             timeout=TOOL_SECONDS,
             check=False,

@@ -21,7 +21,8 @@ def find_filters(folders: Sequence[Path]) -> list[FoundFilter]:
         run = subprocess.run(
             [str(program), "--filters", *looked],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=_PATIENCE_S,
             check=True,
         )

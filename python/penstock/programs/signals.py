@@ -54,6 +54,7 @@ def hold_signals() -> None:
 
 
 def _hold(number: int, _frame: object) -> None:
+    note_signal()  # a write that waits for its reader gives up then
     if _held:
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)

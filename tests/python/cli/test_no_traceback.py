@@ -13,10 +13,14 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+from report_documents import a_verdict
 
 from penstock.cli import main, words
 from penstock.cli.application import COMMANDS
+from penstock.cli.bench import verdict
+from penstock.cli.documents import written_first
 from penstock.cli.lazy import Later, LaterGroup
+from penstock.model.bench.runs import Verdict
 from penstock.model.errors import PenstockError
 from penstock.model.problems import in_words
 from penstock.programs import signals
@@ -325,6 +329,34 @@ def test_errors_of_the_system_have_words(error: Exception, text: str) -> None:
     assert in_words(error).message == text
     if error.__class__ is not PenstockError:
         assert in_words(error).remedy
+
+
+def test_results_are_in_their_files_before_they_are_printed(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a measurement of minutes, standard output turns out to be full."""
+    monkeypatch.setattr(verdict, "_measure", lambda *_: a_verdict())
+    line = "verdict custom . --rows 9 --columns 9 --rate 1 --quick --space 1MB --yes"
+    ended = run(f"{line} --output {tmp_path}/v.json --report {tmp_path}/v.html", out="/dev/full")
+    assert ended.code == 5
+    assert "standard output cannot be written" in ended.err
+    assert Verdict.model_validate_json((tmp_path / "v.json").read_text(encoding="utf-8")) == a_verdict()
+    assert "sustain" in (tmp_path / "v.html").read_text(encoding="utf-8")
+
+
+def test_results_that_cannot_be_written_are_printed() -> None:
+    shown: list[str] = []
+
+    def fail() -> None:
+        raise PenstockError("no space left")
+
+    def show() -> None:
+        with written_first(lambda: shown.append("written")), written_first(fail):
+            shown.append("printed")
+
+    with pytest.raises(PenstockError, match="no space left"):
+        show()
+    assert shown == ["written", "printed"]
 
 
 def test_all_commands_are_tried() -> None:

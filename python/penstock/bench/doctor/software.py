@@ -49,7 +49,12 @@ def _version_of(program: Path) -> str:
     """Raises PenstockError if it does not start."""
     try:
         run = subprocess.run(
-            [str(program), "--version"], capture_output=True, text=True, timeout=_PATIENCE_S, check=True
+            [str(program), "--version"],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_PATIENCE_S,
+            check=True,
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise PenstockError(

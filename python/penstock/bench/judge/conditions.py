@@ -184,7 +184,9 @@ def _commit() -> dict[str, str]:
         return {}
     command = ["git", "-c", "safe.directory=*", "describe", "--always", "--dirty", "--abbrev=12"]
     try:
-        found = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=10, check=True)
+        found = subprocess.run(
+            command, cwd=root, capture_output=True, encoding="utf-8", errors="replace", timeout=10, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return {}
     return {"commit": found.stdout.strip()}

@@ -89,7 +89,8 @@ def interface_to(host: str) -> str:
         found = subprocess.run(
             ["ip", "-json", "route", "get", str(ipaddress.ip_address(address))],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=_LOOK_UP_S,
             check=True,
         )

@@ -177,8 +177,17 @@ def _recording(data: Path) -> Iterator[Path]:
     command = ["perf", "record", "--quiet", "--all-cpus", f"--freq={_FREQUENCY_HZ}", f"--output={data}"]
     try:
         # perf says nothing when it has begun: a run that takes no time shows whether it may.
-        subprocess.run([*command, "true"], capture_output=True, text=True, timeout=_ENDS_WITHIN_S, check=True)
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, process_group=0)
+        subprocess.run(
+            [*command, "true"],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_ENDS_WITHIN_S,
+            check=True,
+        )
+        process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, encoding="utf-8", errors="replace", process_group=0
+        )
     except FileNotFoundError as error:
         raise _NoProfileError("the program perf is not installed (Debian: linux-perf)") from error
     except subprocess.CalledProcessError as error:
@@ -215,7 +224,7 @@ def _report(data: Path) -> str:
         return subprocess.run(
             [*command, "--sort=comm,dso,sym", "--field-separator=|", f"--input={data}"],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             errors="replace",
             timeout=_ENDS_WITHIN_S,
             check=True,
