@@ -42,7 +42,8 @@ def campaign_plan_view(plan: CampaignPlan) -> Table:
     """What will be done, before it is."""
     campaign = plan.campaign
     cases = [case.name for case in campaign.cases]
-    more = f", and {len(cases) - _CASES_SHOWN} more" if len(cases) > _CASES_SHOWN else ""
+    hidden = len(cases) - _CASES_SHOWN
+    more = f", and {hidden} more (--dry-run --json lists them)" if hidden > 0 else ""
     left = sum(1 for _ in left_of(campaign))
     done = len(campaign.done)
     rows = {"campaign": campaign.title}

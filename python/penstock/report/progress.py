@@ -365,7 +365,9 @@ def recorder_summary(event: RecorderSeriesEnd, before: int = 0) -> str:
         )
     elif event.seconds > 0:
         frames_seconds = event.frames_seconds or event.seconds
-        text += f", {human_seconds(frames_seconds)}, {human_rate(event.raw_bytes / frames_seconds)}"
+        text += f", {human_seconds(frames_seconds)}"
+        if event.frames_written > 1:  # a single frame has no rate
+            text += f", {human_rate(event.raw_bytes / frames_seconds)}"
         text += _closed_after(frames_seconds, event.seconds)
     problems = [missing_words(event.missing, reasons)] if event.missing else []
     others = {name: getattr(event, name) for name in (*_REASONS, "duplicate", "late", "unfiltered")}
@@ -398,7 +400,8 @@ def detector_summary(event: DetectorSeriesEnd) -> str:
     if event.dropped:
         frames = f"{event.frames_sent - event.dropped} of {frames} ({event.dropped} dropped by --fault)"
     text = f"{frames}, {human_bytes(event.bytes)} in {human_seconds(sending_seconds)}"
-    text += f" ({human_hz(event.rate_hz)})" + _closed_after(sending_seconds, event.seconds)
+    text += f" ({human_hz(event.rate_hz)})" if event.frames_sent > 1 else ""
+    text += _closed_after(sending_seconds, event.seconds)
     if event.acknowledged is not None:
         # The recorder acknowledges all frames below a number, also those that never arrived.
         text += f", {event.acknowledged} {'accounted for' if any(faults.values()) else 'acknowledged'}"

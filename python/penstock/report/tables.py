@@ -113,7 +113,8 @@ def info_page(info: "FileInfo") -> RenderableType:
         )
     if info.unfitting:
         columns = [f"{count} of {path}" for path, count in info.unfitting.items()]
-        more = f" and of {len(columns) - _COLUMNS_SHOWN} more" if len(columns) > _COLUMNS_SHOWN else ""
+        hidden = len(columns) - _COLUMNS_SHOWN
+        more = f" and of {hidden} more (--json lists them)" if hidden > 0 else ""
         rows["did not fit"] = "values: " + ", ".join(columns[:_COLUMNS_SHOWN]) + more
     for stage in info.timing:
         p50, p99, worst = (human_seconds(value / 1e3) for value in (stage.p50_ms, stage.p99_ms, stage.max_ms))

@@ -144,7 +144,7 @@ def test_a_missing_frame_is_told_of_and_copied_as_the_fill_value(series: Callabl
         lost.resize(sent.FRAMES, axis=0)
         file["/entry/penstock/frame_state"][-1] = 0
     assert (linked := plan_export(path, "xds")).missing == 1
-    assert any("1 frames are missing" in note for note in linked.notes)
+    assert any("1 frame is missing" in note for note in linked.notes)
     copied = export(path, copies=True)
     with h5py.File(copied.writes[0]) as file:
         assert (file["/entry/data/data"][-1] == 65535).all()

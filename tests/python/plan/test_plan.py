@@ -91,6 +91,10 @@ def test_a_detector_that_sends_compressed_frames_takes_no_cores() -> None:
     shown = one_line(invoke("eiger2-16m@100").stdout)
     assert "cores for compression, with headroom none: the detectors compress" in shown
     assert "compresses the detector, which sends bslz4 (--compressed-by)" in shown
+    assert "517 MB/s none " in shown, "the detector's row, whose cores are not 0"
+    nothing = one_line(invoke("pilatus-6m", "--encoding", "none").stdout)
+    assert "cores for compression, with headroom none: nothing is compressed" in nothing
+    assert "cores: 0" not in shown + nothing
     for options in (("--compressed-by", "recorder"), ("--encoding", "bszstd")):
         again = sizing("eiger2-16m@100", "--ratio", "8", "--codec-speed", "1GB/s", *options)
         assert (again.detectors[0].compresses, again.cores) == ("recorder", 5)

@@ -267,6 +267,23 @@ def test_resumed_series_has_no_rate() -> None:
     assert "MB/s" not in line
 
 
+def test_single_frame_has_a_singular_and_no_rate() -> None:
+    """A frame of 9 MB that was there after 40 µs was not recorded with 226 GB/s."""
+    numbers = {"raw_bytes": 9 * 10**6, "stored_bytes": 10**6, "seconds": 0.5, "frames_seconds": 4e-5}
+    end = RecorderSeriesEnd(
+        event="series_end", series_unique_id="s", file="s.h5", frames_written=1, **numbers
+    )
+    assert recorder_summary(end) == "1 frame in s.h5, 1 MB (ratio 9.0), 40 µs"
+    assert "1.13 GB/s" in recorder_summary(
+        end.model_copy(update={"frames_written": 2, "frames_seconds": 8e-3})
+    )
+    sent = DetectorSeriesEnd(event="series_end", frames_sent=1, bytes=10**6, seconds=4e-5, rate_hz=25000)
+    assert detector_summary(sent) == "1 frame, 1 MB in 40 µs"
+    assert "(25000 Hz)" in detector_summary(sent.model_copy(update={"frames_sent": 2}))
+    removed = end.model_copy(update={"removed": True})
+    assert recorder_summary(removed) == "s.h5 was deleted during the recording: its 1 frame is lost"
+
+
 def test_summary_gives_reasons_of_missing_frames() -> None:
     counts = {"missing": 13, "never_came": 10, "damaged": 3, "duplicate": 7, "late": 8}
     end = RecorderSeriesEnd(event="series_end", series_unique_id="s", file="s.h5", **counts)

@@ -213,7 +213,7 @@ def test_a_wrong_frame_makes_a_run_invalid(tmp_path: Path) -> None:
         data_of(file)[7, 1, 1] += 1
     wrong = run_of(tmp_path, layout="contiguous", read="direct")
     found = check_of(wrong, "frames are right")
-    assert found.actual.startswith("1 frames are wrong: frame 7: its sum is")
+    assert found.actual.startswith("1 frame is wrong: frame 7: its sum is")
     assert check_of(wrong, "each frame was processed").outcome == "ok"
     assert wrong.validity == "invalid"
 

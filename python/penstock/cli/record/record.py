@@ -354,6 +354,6 @@ def _require_success(recording: Recording, *, complete: bool) -> None:
         more = len(recording.incomplete) - len(lacking)
         raise PenstockError(
             f"{len(recording.incomplete)} of {len(recording.ended)} series are incomplete:"
-            f" {'; '.join(lacking)}" + (f"; {more} more" if more else ""),
+            f" {'; '.join(lacking)}" + (f"; {more} more (--json lists them)" if more else ""),
             "`penstock check FILE` lists the missing frames",
         )

@@ -82,7 +82,7 @@ def _recorder_rows(sizing: Sizing) -> list[tuple[str, ...]]:
     return [
         (
             each.name,
-            "unknown" if each.cores is None else str(each.cores),
+            "unknown" if each.cores is None else str(each.cores or "none"),
             "" if each.servers is None else _servers_text(each.servers),
             *(f"{link.in_ports}, {link.out_ports}" for link in each.links),
         )

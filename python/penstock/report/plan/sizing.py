@@ -80,7 +80,7 @@ def sizing_sections(sizing: Sizing) -> Iterator[Section]:
 
 def _detector_row(need: DetectorNeed) -> tuple[str, ...]:
     compression = need.compression
-    cores = "unknown" if need.cores is None else human_number(need.cores)
+    cores = "unknown" if need.cores is None else human_number(need.cores) if need.cores else "none"
     return (
         f"{need.beamline}: {need.detector}" if need.beamline else need.detector,
         f"x {need.count}",
@@ -117,7 +117,7 @@ def _need_rows(sizing: Sizing) -> list[tuple[str, str, str]]:
         ("capacity", human_bytes(need.capacity_bytes), ""),
     ]
     if sizing.detectors:
-        parts = f"{servers.servers} (cores: {servers.for_cores}, network: {servers.for_network})"
+        parts = f"{servers.servers} (cores: {servers.for_cores or 'none'}, network: {servers.for_network})"
         if servers.for_cores is None:
             parts = (
                 f"at least {servers.servers} (network: {servers.for_network}; cores: unknown, give"
@@ -137,7 +137,9 @@ def cores_text(sizing: Sizing) -> str:
     if sizing.cores is None:
         return "unknown"
     by_detectors = any(each.compresses == "detector" for each in sizing.detectors)
-    return "none: the detectors compress" if by_detectors and not sizing.cores else str(sizing.cores)
+    if not sizing.cores:
+        return "none: the detectors compress" if by_detectors else "none: nothing is compressed"
+    return str(sizing.cores)
 
 
 def _block_sections(block: BlockFigures, before: str = "") -> Iterator[Section]:

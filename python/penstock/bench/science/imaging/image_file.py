@@ -91,7 +91,8 @@ def _remedy(file: h5py.File) -> str:
     names = sorted(str(data.name) for data in _all_of_frames(file))
     if not names:
         return "name another file: --images"
-    more = f" (and {len(names) - _NAMED_MAX} more)" if len(names) > _NAMED_MAX else ""
+    hidden = len(names) - _NAMED_MAX
+    more = f" (and {hidden} more, which `penstock info --all` lists)" if hidden > 0 else ""
     return f"name one with three dimensions, --dataset: {', '.join(names[:_NAMED_MAX])}{more}"
 
 
