@@ -264,6 +264,18 @@ def why_lines(reasons: Sequence[str]) -> list[Text]:
     return [Text("Why:"), *(Text(f"- {reason}") for reason in reasons)] if reasons else []
 
 
+def set_names(comparison: Comparison) -> tuple[str, str]:
+    """Returns what A and B are called: their documents, with their targets if these differ."""
+    sets = comparison.base, comparison.other
+    if sets[0].targets == sets[1].targets:
+        return sets[0].name, sets[1].name
+    first, second = (
+        f"{each.name} ({', '.join(each.targets)})" if each.targets not in ([], [each.name]) else each.name
+        for each in sets
+    )
+    return first, second
+
+
 def set_text(facts: SetFacts) -> str:
     text = f"{facts.name}: {_runs_text(facts)}"
     text += f", {counted(facts.invalid, 'invalid run')} left out" if facts.invalid else ""

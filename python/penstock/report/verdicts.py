@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from penstock.bench.judge.evidence import STEP_NAMES
+from penstock.bench.judge.evidence import STEP_NAMES, sustained_longer_hz
 from penstock.bench.judge.verdict import carries_bytes_per_s, is_at_least, nothing_higher_was_tried
 from penstock.bench.run.run import FramesRequest
 from penstock.bench.run.second import Second
@@ -118,7 +118,8 @@ def _planned_search(request: VerdictRequest) -> str:
     largest = request.search_step(request.top_hz)
     return (
         f"up to {human_hz(request.top_hz)}; at most {human_seconds(request.search_s)} and"
-        f" {request.search_steps_max} steps of {human_seconds(request.step_s)} or more; each takes at most"
+        f" {counted(request.search_steps_max, 'step')} of {human_seconds(request.step_s)} or"
+        " more; each takes at most"
         f" {human_bytes(largest.bytes)}, removed before the next"
     )
 
@@ -153,7 +154,16 @@ def step_line(step: Step) -> str:
 
 
 def bracket_line(search: Search, steps: Sequence[Step]) -> str:
-    """`steps` are those of the verdict: "81.3 Hz sustained (2 runs), 84.9 Hz not sustained (2 runs)"."""
+    """`steps` are those of the verdict: "81.3 Hz sustained (2 runs), 84.9 Hz not sustained (2 runs)".
+
+    A rate that a run outside the bracket sustained for longer follows.
+    """
+    longer_hz = sustained_longer_hz(steps)
+    longer = f"; {human_hz(longer_hz)} sustained for longer" if longer_hz > (search.held_hz or 0) else ""
+    return f"{_bracket_text(search, steps)}{longer}"
+
+
+def _bracket_text(search: Search, steps: Sequence[Step]) -> str:
     held = "no rate was sustained"
     if search.held_hz is not None:
         held = f"{human_hz(search.held_hz)} sustained ({counted(search.held_runs, 'run')})"

@@ -678,3 +678,51 @@ def test_a_disturbed_probe_counts_for_nothing(outcome: str, tmp_path: Path) -> N
     assert entry_of(verdict, path, path.read_bytes()).validity == "valid"
     void = check("failed", "better", "void").model_copy(update={"advice": "measure more"})
     assert verdict_of(probe, full_speed(), at_rate(void)).advice == ["void: measure more"]
+
+
+def long_soak() -> Step:
+    """A minute at the detector's rate, without a loss."""
+    return step_of("soak", paced_document(10.0, 600, duration_s=60))
+
+
+def failed_at(rate_hz: float, frames: int = 300) -> Step:
+    """A run that one late frame decided."""
+    made = step_of("search", paced_document(rate_hz, frames, duration_s=frames / rate_hz))
+    return made.model_copy(update={"outcome": "not held", "shortcomings": ["a frame was written too late"]})
+
+
+@pytest.mark.parametrize(
+    ("steps", "held_hz", "measured_hz", "less_than_hz"),
+    [
+        ([failed_at(10.0), long_soak()], 7.5, 10.0, None),
+        ([failed_at(10.0), failed_at(12.0), long_soak()], 7.5, 10.0, 12.0),
+        ([failed_at(10.0, frames=600), long_soak()], 7.5, 7.5, 10.0),  # as long as the soak
+        ([failed_at(9.0, frames=700), failed_at(10.0), long_soak()], 7.5, 7.5, 10.0),
+        ([failed_at(21.0), long_soak()], 20.0, 20.0, 21.0),
+    ],
+)
+def test_measured_rate_is_never_below_one_that_was_sustained_longer(
+    steps: list[Step], held_hz: float, measured_hz: float, less_than_hz: float | None
+) -> None:
+    not_held_hz = 21.0 if held_hz > 10 else 10.0
+    verdict = verdict_of(full_speed(), *steps, search=searched(held_hz, not_held_hz))
+    assert verdict.measured_bytes_per_s == measured_hz * 1e6
+    assert verdict.less_than_bytes_per_s == (None if less_than_hz is None else less_than_hz * 1e6)
+    assert verdict.margin == measured_hz / 10
+    shown = verdict_rows(verdict)
+    assert (f"{measured_hz:g} Hz sustained for longer" in shown["bracket"]) == (measured_hz > held_hz)
+    assert shown["sustained"].startswith(f"at least {measured_hz:g} MB/s")
+
+
+def test_unpaced_throughput_is_no_less_than_what_was_sustained_longer() -> None:
+    """Without a search it is the metric."""
+    slow = full_speed(bytes_per_s=9e6)
+    assert verdict_of(slow, at_rate(), long_soak()).measured_bytes_per_s == 10e6
+    assert verdict_of(slow, at_rate()).measured_bytes_per_s == pytest.approx(9e6, rel=0.01)
+
+
+def test_more_than_what_is_needed_is_no_share_of_it() -> None:
+    verdict = verdict_of(full_speed(bytes_per_s=40e6), disturbed())
+    told = " ".join([*verdict.reasons, *verdict.notes])
+    assert "unpaced, the storage reached 40 MB/s, 4 times what is needed" in told
+    assert "of the required" not in told

@@ -155,12 +155,17 @@ def test_an_interval_that_excludes_nothing_is_called_undetermined(tmp_path: Path
         (tmp_path / name).mkdir()
         for n, speed in enumerate((1e7, 1e5, 3e8) if name == "a" else (2e7, 4e8, 1e6)):
             (tmp_path / name / f"{n}.json").write_text(run_at(first + 2 * n, speed).model_dump_json())
-    found = " ".join(compare(tmp_path / "a", tmp_path / "b").stdout.split())
-    assert "which is within the noise: change undetermined (n = 3)" in found
+    ended = compare(tmp_path / "a", tmp_path / "b")
+    found = " ".join(ended.stdout.split())
+    assert ended.exit_code == 3, "nothing is known, so B is not called no worse"
+    assert found.startswith("cannot tell: ")
+    assert "(throughput), but the runs are too few to exclude chance" in found
+    assert "undetermined (n = 3) too few runs" in found
+    assert "throughput: its change is undetermined, because 3 and 3 runs are too few" in found
     assert "detectable from a factor of" in found
     assert "000 %" not in found
     threshold = " ".join(compare(tmp_path / "a", tmp_path / "b", "--threshold", "5%").stdout.split())
-    assert "throughput: its change is undetermined: more runs narrow the interval" in threshold
+    assert "throughput: its change is undetermined, because 3 and 3 runs are too few" in threshold
 
 
 def test_cases_of_campaigns(tmp_path: Path) -> None:

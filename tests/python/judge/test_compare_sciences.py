@@ -61,3 +61,13 @@ def test_two_sciences_are_not_compared(tmp_path: Path) -> None:
     a = write_analysis(tmp_path / "a", 0, 100)
     (tmp_path / "b").write_text(science_run(1, "imaging", []).model_dump_json())
     assert "a is a run of analysis, " in compare(a, tmp_path / "b")[1]
+
+
+def test_runs_that_differ_only_in_length_are_compared(tmp_path: Path) -> None:
+    """The length is a condition, which is shown."""
+    a = write_analysis(tmp_path / "a", 0, 100, seconds=10)
+    b = write_analysis(tmp_path / "b", 1, 120, seconds=30)
+    code, said = compare(a, b)
+    assert code == 3
+    assert "length 10 s 30 s" in said
+    assert "differ in" not in said

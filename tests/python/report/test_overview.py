@@ -60,7 +60,7 @@ def test_documents_are_sorted_by_target_and_date() -> None:
         ["/b", "2026-01-01 10:00", "early.json"],
         ["/b", "2026-03-01 10:00", "late.json"],
     ]
-    assert texts_of(page)[0][2:5] == ["run of frames", "valid", "throughput 10 MB/s"]
+    assert texts_of(page)[0][2:5] == ["Run of frames on /a", "valid", "throughput 10 MB/s"]
 
 
 def test_each_kind_of_document_says_what_it_found() -> None:
@@ -74,21 +74,22 @@ def test_each_kind_of_document_says_what_it_found() -> None:
     }
     page = overview(documents)
     said = {row[5]: row[2:5] for row in texts_of(page)}
-    assert said["v"][0] == "verdict PILATUS 6M"
+    assert said["v"][0] == "Does this storage sustain the PILATUS 6M?"
     assert said["v"][1].endswith(", incomplete")
     assert said["v"][2] == "at least 20 MB/s, less than 30 MB/s; factor 2"
-    assert said["c"] == ["campaign c", "5 runs, incomplete", "2 cases"]
+    assert said["c"] == ["C", "5 runs, incomplete", "2 cases"]
     assert said["x"] == [
-        "comparison",
+        f"Is {comparison.other.name} better or worse than {comparison.base.name}?",
         "Cannot tell",
         "B was 9 times slower (throughput), in one run each, which may be noise",
     ]
     assert said["r"] == [
-        "rehearsal PILATUS 6M",
+        "Does the chain keep up with the PILATUS 6M?",
         "Yes (95 % confidence), incomplete",
         "at least 50 Hz (50 MB/s), less than 52 Hz (52 MB/s)",
     ]
-    assert said["i"] == ["run of frames", "invalid", "throughput 10 MB/s"]
+    assert said["i"][0].startswith("Run of frames on ")
+    assert said["i"][1:] == ["invalid", "throughput 10 MB/s"]
     (invalid,) = (row for row in rows_of(page) if row[5].text == "i")
     assert invalid[4].state == "void", "its metric is not to be used"
 
@@ -144,3 +145,11 @@ def test_names_of_targets_break_no_table(name: str) -> None:
     require_alone_and_accessible(html_of([page]))
     lines = [line for line in markdown_of([page]).splitlines() if line.startswith("|")]
     assert len(lines) == 4
+
+
+def test_document_has_one_title_in_a_report() -> None:
+    """In the overview, and on its own page."""
+    documents: dict[str, Shown] = {"v": a_verdict(), "c": a_campaign(), "r": a_run(), "y": a_rehearsal()}
+    pages = {source: page_of(each, source).title for source, each in documents.items()}
+    for row in texts_of(overview(documents)):
+        assert row[2].startswith(pages[row[5]])

@@ -1,5 +1,6 @@
 """Pages from documents: what they say, that they need nothing else, and that no document can break them."""
 
+import dataclasses
 import io
 import json
 import re
@@ -113,6 +114,23 @@ def test_a_comparison_has_a_page_with_its_intervals() -> None:
     for said in ("Is B.json better or worse than A.json?", "-20 %", "changes up to 5 % are irrelevant"):
         assert said in words, said
     assert "| frames | throughput |" in markdown_of([page])
+
+
+def test_comparison_is_called_by_its_targets_if_they_differ() -> None:
+    """Two cases of one campaign have the same document."""
+    base, other = (
+        dataclasses.replace(
+            set_of("camp.json", places, throughput=[1e7] * 3),
+            runs=[
+                dataclasses.replace(run, conditions={"target": target})
+                for run in set_of("camp.json", places, throughput=[1e7, 1.1e7, 1.2e7]).runs
+            ],
+        )
+        for places, target in (((0, 2, 4), "/ssd"), ((1, 3, 5), "/nfs"))
+    )
+    page = page_of(compare(base, other), "x.json")
+    assert page.title == "Is camp.json (/nfs) better or worse than camp.json (/ssd)?"
+    assert page.subtitle.startswith("A is camp.json (/ssd), B is camp.json (/nfs);")
 
 
 def test_outcomes_stand_whole_on_a_narrow_terminal() -> None:

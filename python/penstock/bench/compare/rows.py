@@ -236,6 +236,8 @@ def _outcome(row: _Row, difference: Difference, test: _Test, margin: float) -> t
         return "same", ""
     if row.reported.drift is not None and _seems_to_differ(row, margin):
         return "drift", _DRIFTED
+    if is_undetermined(*map(row.scale.effect, difference.interval(1 - test.level)), row.reported.scale):
+        return "too few runs", _undetermined(row.reported)
     reason = _threshold_reason(row, difference, margin, test) if margin else ""
     if row.ranges_overlap:
         return "indistinguishable", reason
@@ -254,13 +256,15 @@ def _apart(row: ValueComparison) -> str:
     )
 
 
+def _undetermined(row: ValueComparison) -> str:
+    return f"its change is undetermined, because {row.base.runs} and {row.other.runs} runs are too few"
+
+
 def _threshold_reason(row: _Row, difference: Difference, margin: float, test: _Test) -> str:
     is_beyond = difference.p_value(margin) < _ALPHA
     # Only the interval of this metric alone is beyond the threshold; otherwise that of the table counts.
     confidence = CONFIDENCE if is_beyond else 1 - test.level
     low, high = difference.interval(confidence)
-    if is_undetermined(row.scale.effect(low), row.scale.effect(high), row.reported.scale):
-        return "its change is undetermined: more runs narrow the interval"
     change = " to ".join(human_percent(row.scale.change(each), sign="+") for each in (low, high))
     limit = human_number(math.exp(margin), 4)
     limits = f"{human_percent(math.expm1(margin))} either way (factor 1/{limit} to {limit})"

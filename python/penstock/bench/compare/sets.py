@@ -17,6 +17,7 @@ from penstock.files.documents import Document, read_document
 from penstock.model.bench.campaigns import Campaign
 from penstock.model.bench.comparisons import Difference, SetFacts, VerdictFacts
 from penstock.model.bench.load import FramesWorkload
+from penstock.model.bench.network import NetworkWorkload
 from penstock.model.bench.runs import Run, Validity, Verdict
 from penstock.model.bench.science import ScienceWorkload
 from penstock.model.cli_option import Cli, CliField
@@ -31,8 +32,11 @@ OF_TREES = ("tree create", "tree remove")
 _FOLDER_DOCUMENTS_MAX = 10_000
 # Parameters of reporting and storage, which do not affect the measurement.
 _NOT_MEASURED = {"record", "folder", "host", "port", "token"}
-# How long a run of frames is, and how many files stay meanwhile: it may be the reason of a difference.
-_EXTENT = {"frames", "ring_frames"}
+# How long a run is, and how many of its files stay: that may be the reason of a difference, and is no other
+# workload.
+_EXTENT = {"frames": {"frames", "ring_frames"}, "network": {"seconds"}}
+_EXTENT_OPTION = "--seconds"
+"""of the workloads of sciences"""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ class RunSet:
             failed=len(self.failed),
             first=min(times, default=""),
             last=max(times, default=""),
+            targets=sorted({run.conditions["target"] for run in self.runs if run.conditions.get("target")}),
             verdicts=list(self.verdicts),
         )
 
@@ -164,7 +169,7 @@ def documents_in(folder: Path) -> list[Path]:
         raise UsageError(f"no document (*.json) in {folder}", "`penstock bench … --output` writes one")
     if len(found) > _FOLDER_DOCUMENTS_MAX:
         raise UsageError(
-            f"{folder} has {len(found)} documents; {_FOLDER_DOCUMENTS_MAX} are possible",
+            f"{folder} has {counted(len(found), 'document')}; {_FOLDER_DOCUMENTS_MAX} are possible",
             "name a folder with fewer documents",
         )
     return found
@@ -269,7 +274,12 @@ def _fault_of(run: Run) -> str:
 
 def named(sets: list[RunSet]) -> list[RunSet]:
     """Runs without a name get one of their workload and those parameters that are not the same in all."""
-    nameless = [run.parameters | run.extent for set_ in sets for run in set_.runs if not run.case]
+    has_lengths = any(_differ_in_length_alone(set_) for set_ in sets)
+
+    def stated_by(run: Measured) -> dict[str, str]:
+        return run.parameters | run.extent if has_lengths else run.parameters
+
+    nameless = [stated_by(run) for set_ in sets for run in set_.runs if not run.case]
     names = {name: None for parameters in nameless for name in parameters if name != "kind"}
     telling = [name for name in names if len({parameters.get(name) for parameters in nameless}) > 1]
 
@@ -284,20 +294,24 @@ def named(sets: list[RunSet]) -> list[RunSet]:
     return [
         replace(
             set_,
-            runs=[
-                run if run.case else replace(run, case=name_of(run.parameters | run.extent))
-                for run in set_.runs
-            ],
+            runs=[run if run.case else replace(run, case=name_of(stated_by(run))) for run in set_.runs],
         )
         for set_ in sets
     ]
+
+
+def _differ_in_length_alone(runs: RunSet) -> bool:
+    """Whether runs of one set have the same parameters and different lengths, which then are cases."""
+    nameless = [run for run in runs.runs if not run.case]
+    workloads = {tuple(run.parameters.items()) for run in nameless}
+    return len({(*run.parameters.items(), *run.extent.items()) for run in nameless}) > len(workloads)
 
 
 def _parameters(run: Run) -> dict[str, str]:
     plan = run.document.plan
     if isinstance(plan.workload, ScienceWorkload):
         return _science_parameters(plan.workload)
-    hidden = _NOT_MEASURED | (_EXTENT if isinstance(plan.workload, FramesWorkload) else set())
+    hidden = _NOT_MEASURED | _EXTENT.get(plan.workload.kind, set())
     stated = plan.workload.model_dump(exclude=hidden) | {"content": content_text(plan)}
     if isinstance(stated.get("image"), dict):
         stated["image"] = plan.workload.model_dump()["image"][
@@ -320,6 +334,7 @@ def _science_parameters(workload: ScienceWorkload) -> dict[str, str]:
         is_size = name in fields and CliField((name,), fields[name], Cli(), {}).is_size
         text = _exact_size(value) if is_size and isinstance(value, int) else _text(value)
         found[f"--{name.replace('_', '-')}"] = text
+    found.pop(_EXTENT_OPTION, None)
     return found
 
 
@@ -331,6 +346,11 @@ def _exact_size(count: int) -> str:
 
 def _extent(run: Run) -> dict[str, str]:
     load = run.document.plan.workload
+    if isinstance(load, ScienceWorkload):
+        seconds = load.parameters.get("seconds")
+        return {"length": human_seconds(seconds)} if isinstance(seconds, int | float) else {}
+    if isinstance(load, NetworkWorkload):
+        return {"length": human_seconds(load.seconds)}
     if not isinstance(load, FramesWorkload):
         return {}
     length = human_seconds(load.frames / load.rate_hz) if load.rate_hz else counted(load.frames, "frame")

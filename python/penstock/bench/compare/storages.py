@@ -119,7 +119,8 @@ def _lost(base: RunSet, other: RunSet, matched: Sequence[Matched]) -> list[str]:
     reported = []
     if len(other.failed) > len(base.failed):
         reported.append(
-            f"{len(other.failed)} runs of {other.name} failed, and {len(base.failed)} of {base.name}"
+            f"{counted(len(other.failed), 'run')} of {other.name} failed, and"
+            f" {len(base.failed)} of {base.name}"
         )
     faults, before = _faults(other), _faults(base)
     if len(faults) > len(before):

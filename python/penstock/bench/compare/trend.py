@@ -229,8 +229,9 @@ def _reasons(rows: list[TrendRow]) -> list[str]:
     """Of values that are in too few documents."""
     needed = next(count for count in itertools.count(2) if not _too_few(count, len(rows)))
     return [
-        f"{row.case}: {row.value}: {len(row.points)} documents are too few: with"
-        f" {counted(len(rows), 'metric')} tested together, a trend needs at least {needed} documents"
+        f"{row.case}: {row.value}: {counted(len(row.points), 'document')} are too few: with"
+        f" {counted(len(rows), 'metric')} tested together, a trend needs at least"
+        f" {counted(needed, 'document')}"
         for row in rows
         if row.movement == "cannot tell"
     ]

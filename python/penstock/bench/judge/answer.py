@@ -218,13 +218,20 @@ def _weak_bound(measured: Measured) -> Iterator[str]:
     if bounds is None and measured.problem is None:
         yield "the unpaced run is missing or invalid, so nothing shows how much more the storage sustains"
     elif bounds is not None and bounds.low < measured.needed_bytes_per_s:
-        yield f"unpaced, the storage reached {human_rate(bounds.measured)}, which is not clearly enough"
+        yield f"{_unpaced_text(bounds.measured, measured.needed_bytes_per_s)}, which is not clearly enough"
 
 
 def _headroom(measured: Measured) -> Iterator[str]:
     if (bounds := measured.bounds) is not None:
-        factor = human_number(bounds.measured / measured.needed_bytes_per_s, 2)
-        yield f"unpaced, the storage reached {human_rate(bounds.measured)}, {factor} times what is needed"
+        yield _unpaced_text(bounds.measured, measured.needed_bytes_per_s)
+
+
+def _unpaced_text(reached: float, needed: float) -> str:
+    """ "unpaced, the storage reached 40 MB/s of the required 50 MB/s", or "…, 2 times what is needed"."""
+    text = f"unpaced, the storage reached {human_rate(reached)}"
+    if reached < needed:
+        return f"{text} of the required {human_rate(needed)}"
+    return f"{text}, {human_number(reached / needed, 2)} times what is needed"
 
 
 def _longest_s(steps: Sequence[Step]) -> float:
@@ -256,7 +263,7 @@ def _all_disturbed(measured: Measured) -> Decision:
         return Decision("cannot tell", [*reasons, f"no unpaced run bounds the storage{_because(measured)}"])
     if bounds.high < needed:
         return Decision("no", [_too_slow(measured, bounds.high), *reasons])
-    found = f"unpaced, the storage reached {human_rate(bounds.measured)} of the required {human_rate(needed)}"
+    found = _unpaced_text(bounds.measured, needed)
     full = measured.full_speed
     if bounds.low >= LIKELY_YES_FACTOR * needed and full is not None and not too_good(full):
         return Decision("likely yes", [f"{found}, beside other programs", *reasons])

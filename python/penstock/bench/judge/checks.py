@@ -29,6 +29,7 @@ from penstock.model.bench.load import (
 from penstock.model.bench.network import NetworkWorkload
 from penstock.model.bench.runs import STREAM_S_MIN, Check, CheckOutcome, StreamFigures, Validity
 from penstock.model.failure import NO_SPACE
+from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_number, human_percent, human_seconds
 
 LONG_ENOUGH, LARGE_ENOUGH = "long enough", "large compared with memory (read)"
@@ -404,7 +405,7 @@ def check_read_back(phase: StreamFigures) -> Iterator[Check]:
             "data read equals data written",
             "ok" if phase.mismatches == 0 else "failed",
             "no block differs",
-            f"{phase.mismatches} blocks differ",
+            f"{counted(phase.mismatches, 'block differs', 'blocks differ')}",
             "either",
             "find the cause before you use this storage: it returned different bytes than were written",
         )

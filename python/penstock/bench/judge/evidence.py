@@ -74,17 +74,49 @@ class Measured:
 
     @property
     def bytes_per_s(self) -> float | None:
-        """What the storage was seen to sustain at most."""
-        if not self.searches:
-            return self.bounds.measured if self.bounds is not None else None
-        held_hz = self.search.held_hz if self.search is not None else None
-        return None if held_hz is None else held_hz * self.frame_bytes
+        """What the storage was seen to sustain at most: never less than what it sustained for longer."""
+        if self.searches:
+            held_hz = self.search.held_hz if self.search is not None else None
+            found = None if held_hz is None else held_hz * self.frame_bytes
+        else:
+            found = self.bounds.measured if self.bounds is not None else None
+        return None if found is None else max(found, sustained_longer_hz(self.steps) * self.frame_bytes)
 
     @property
     def less_than_bytes_per_s(self) -> float | None:
-        """A rate that it does not sustain; None where none was found."""
-        not_held_hz = self.search.not_held_hz if self.search is not None else None
+        """A rate that it does not sustain, above the one that it does; None where none was found."""
+        if self.search is None or self.search.not_held_hz is None:
+            return None
+        longer_hz, least_hz = sustained_longer_hz(self.steps), self.search.not_held_hz
+        failed_hz = [least_hz, *(step.rate_hz for step in self.steps if step.outcome == "not held")]
+        not_held_hz = min((rate for rate in failed_hz if rate >= least_hz and rate > longer_hz), default=None)
         return None if not_held_hz is None else not_held_hz * self.frame_bytes
+
+
+def sustained_longer_hz(steps: Sequence[Step]) -> float:
+    """The highest rate that was sustained for longer than each unpaced run, and each failure at it or below.
+
+    0 if there is none. Shorter runs that failed, as by one late frame, did so by chance.
+    """
+    against = [step for step in steps if step.outcome == "not held" or step.kind == "full speed"]
+    return max(
+        (
+            held.rate_hz
+            for held in steps
+            if held.outcome == "held"
+            and held.rate_hz
+            and all(seconds_of(each) < seconds_of(held) for each in against if each.rate_hz <= held.rate_hz)
+        ),
+        default=0.0,
+    )
+
+
+def seconds_of(step: Step) -> float:
+    """How long frames became due; of an unpaced run, how long it wrote."""
+    if step.rate_hz:
+        return frame_counts([step])[0] / step.rate_hz
+    seconds = step.run.document.seconds
+    return seconds.completed if seconds is not None and seconds.completed is not None else 0.0
 
 
 def frame_counts(steps: Iterable[Step]) -> tuple[int, int]:

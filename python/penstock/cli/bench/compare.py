@@ -1,6 +1,7 @@
 """`penstock compare`"""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -173,7 +174,11 @@ def _two(paths: list[Path], case: str | None, base_case: str | None) -> tuple[Ru
         raise _mixed(both, targets[0])
     base, other = newest_sets(both, Catalogue(default_path())) if targets else read_sets(both)
     wanted = base_case if base_case is not None else case
-    return (base.only(wanted) if wanted else base), (other.only(case) if case else other)
+    chosen = (base.only(wanted) if wanted else base), (other.only(case) if case else other)
+    if base.name != other.name or not wanted or not case:
+        return chosen
+    # Two cases of one document, whose name alone would not distinguish them.
+    return replace(chosen[0], name=f"{base.name}: {wanted}"), replace(chosen[1], name=f"{base.name}: {case}")
 
 
 def _mixed(paths: list[Path], target: Path) -> UsageError:

@@ -42,6 +42,7 @@ class SetFacts(_Part):
     first: str = Field(description="start of the first run, ISO 8601, UTC; empty: no run")
     last: str
     verdicts: list[VerdictFacts] = Field([], description="verdicts that the runs are of")
+    targets: list[str] = Field([], description="targets of the runs; empty: of an older version")
 
 
 class Difference(_Part):

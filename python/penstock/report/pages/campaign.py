@@ -112,7 +112,7 @@ def _banners(campaign: Campaign) -> list[Banner]:
         text = f"{failure.case}, block {failure.block + 1} failed: {failure.problem}"
         banners.append(Banner("void", text))
     if len(campaign.failures) > _FAILURES_SHOWN:
-        banners.append(Banner("void", f"{len(campaign.failures)} runs failed in total."))
+        banners.append(Banner("void", f"{counted(len(campaign.failures), 'run')} failed in total."))
     void = sum(each.run.validity == "invalid" for each in campaign.runs)
     if void:
         text = f"{void} of {len(campaign.runs)} runs are invalid. They are marked and excluded from medians."
@@ -180,7 +180,7 @@ def _plot(campaign: Campaign, name: str, cases: dict[str, _Points], kind: Value)
     known = {case: found.middle for case, found in intervals.items() if found is not None}
     reported = [f"{case[:60]}: {value_text(middle, kind.unit)}" for case, middle in known.items()]
     medians = "; ".join(reported[:20]) or "no valid run"
-    more = f" The first {len(shown)} cases." if len(shown) < len(cases) else ""
+    more = f" The first {counted(len(shown), 'case')}." if len(shown) < len(cases) else ""
     description = f"Medians of {name}: {medians}. {kind.better.capitalize()} is better.{axis.note}{more}"
 
     def draw(figure: Figure) -> None:

@@ -19,6 +19,7 @@ from penstock.report.comparisons import (
     effect_texts,
     middle_text,
     seen_text,
+    set_names,
     set_text,
     verdict_texts,
 )
@@ -54,11 +55,12 @@ def comparison_page(comparison: Comparison, source: str) -> Page:
     has_rows = comparison.values or verdict_texts(comparison)
     values: list[Block] = [_values_table(comparison)] if has_rows else []
     plot = interval_plot(comparison)
+    first, second = set_names(comparison)
     return Page(
-        title=f"Is {comparison.other.name} better or worse than {comparison.base.name}?",
+        title=f"Is {second} better or worse than {first}?",
         answer=answer[:1].upper() + answer[1:],
         answer_state=_ANSWER_STATE[comparison.answer],
-        subtitle=f"A is {comparison.base.name}, B is {comparison.other.name};"
+        subtitle=f"A is {first}, B is {second};"
         f" {threshold if comparison.threshold else ''}better and worse refer to B",
         source=source,
         banners=_banners(comparison),

@@ -1,4 +1,7 @@
-"""The first page of a report of several documents: one table of all, by target and date."""
+"""The first page of a report of several documents: one table of all, by target and date.
+
+A document has the title of its page there.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
@@ -43,7 +46,7 @@ def _rows(source: str, document: Shown, page: Page) -> Iterator[list[Cell]]:
         case Run():
             state: State = "void" if document.validity == "invalid" else ""
             yield _row(
-                [document.target, document.document.started, f"run of {document.workload}"],
+                [document.target, document.document.started, page.title],
                 _of(document.validity, is_complete=_is_complete(document)),
                 _metric([document]),
                 source,
@@ -53,22 +56,21 @@ def _rows(source: str, document: Shown, page: Page) -> Iterator[list[Cell]]:
             runs = [step.run for step in document.steps]
             where = [runs[0].target, runs[0].document.started] if runs else ["", ""]
             result = _of(page.answer, is_complete=document.problem is None)
-            what = f"verdict {document.detector}"
-            yield _row([*where, what], result, _sustained(document), source, page.answer_state)
+            yield _row([*where, page.title], result, _sustained(document), source, page.answer_state)
         case Rehearsal():
             yield _row(
-                [document.target, document.started, _rehearsed(document)],
+                [document.target, document.started, _rehearsed(document, page.title)],
                 _of(page.answer, is_complete=document.problem is None),
                 interval_text(document),
                 source,
                 page.answer_state,
             )
         case Campaign():
-            yield from _campaign_rows(source, document)
+            yield from _campaign_rows(source, document, page.title)
         case Comparison():
             where = [f"{document.base.name}, {document.other.name}", document.other.first]
             yield _row(
-                [*where, "comparison"],
+                [*where, page.title],
                 answer_text(document).capitalize(),
                 summary_text(document),
                 source,
@@ -97,11 +99,11 @@ def _is_complete(run: Run) -> bool:
     return not run.document.interrupted and run.document.problem is None
 
 
-def _rehearsed(rehearsal: Rehearsal) -> str:
-    """Returns "rehearsal PILATUS 6M (bszstd, 4 threads, pool 1 GiB; recorder.yaml)"."""
+def _rehearsed(rehearsal: Rehearsal, title: str) -> str:
+    """Returns the title with "(bszstd, 4 threads, pool 1 GiB; recorder.yaml)"."""
     parts = [recorder_text(rehearsal.configuration), rehearsal.configuration_file]
     recorder = "; ".join(part for part in parts if part)
-    return f"rehearsal {rehearsal.detector}" + (f" ({recorder})" if recorder else "")
+    return title + (f" ({recorder})" if recorder else "")
 
 
 def _sustained(verdict: Verdict) -> str:
@@ -109,7 +111,7 @@ def _sustained(verdict: Verdict) -> str:
     return sustained if verdict.margin is None else f"{sustained}; {margin_text(verdict.margin)}"
 
 
-def _campaign_rows(source: str, campaign: Campaign) -> Iterator[list[Cell]]:
+def _campaign_rows(source: str, campaign: Campaign, title: str) -> Iterator[list[Cell]]:
     """A row for each target; that of a campaign of an older version has none."""
     paths = {target.name: target.path for target in campaign.targets} or {"": ""}
     for name, path in paths.items():
@@ -120,7 +122,7 @@ def _campaign_rows(source: str, campaign: Campaign) -> Iterator[list[Cell]]:
         result += f", {len(runs) - len(sound)} invalid" if len(sound) < len(runs) else ""
         metric = _metric(sound) if len(cases) == 1 else counted(len(cases), "case")
         started = min((run.document.started for run in runs), default="")
-        where = [path or (runs[0].target if runs else ""), started, f"campaign {campaign.name}"]
+        where = [path or (runs[0].target if runs else ""), started, title]
         yield _row(where, _of(result, is_complete=campaign.complete), metric, source, "")
 
 
