@@ -22,6 +22,7 @@ from penstock.model.problems import in_words, reason_of
 from penstock.model.text import harmless
 from penstock.model.units import parse_bandwidth, parse_size
 from penstock.programs.signals import ending_like_ctrl_c, signal_of
+from penstock.report.console import SafeConsole
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,13 +47,13 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 def out() -> Console:
     """Returns the console for results. Unless it is a terminal, no line is wrapped or padded."""
-    return Console(highlight=False, width=unwrapped_width(sys.stdout), file=_unpadded(sys.stdout))
+    return SafeConsole(highlight=False, width=unwrapped_width(sys.stdout), file=_unpadded(sys.stdout))
 
 
 def err() -> Console:
     """Returns the console for progress, logs and errors, so that results can be piped. Lines as of `out`."""
     width = unwrapped_width(sys.stderr)
-    return Console(stderr=True, highlight=False, width=width, file=_unpadded(sys.stderr))
+    return SafeConsole(stderr=True, highlight=False, width=width, file=_unpadded(sys.stderr))
 
 
 def _unpadded(stream: IO[str]) -> IO[str]:

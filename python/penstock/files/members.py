@@ -1,5 +1,6 @@
 """A file whose frames lie in others: which those are, and which of them are there."""
 
+import os
 from pathlib import Path
 
 import h5py
@@ -52,7 +53,7 @@ def members_of(file: h5py.File, path: Path) -> Members | None:
         return None
     listed = item_at(file, _NAMES)
     if isinstance(listed, h5py.Dataset) and not lies_elsewhere(listed) and listed.ndim == 1:
-        names = [name for name in listed.asstr()[:] if "/" not in name]
+        names = [name for name in map(os.fsdecode, listed[:]) if "/" not in name]
     else:
         names = _names_like(path.parent, pattern)
     members = Members(layout=layout.replace("_", " "), names=names)

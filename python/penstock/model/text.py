@@ -3,12 +3,22 @@
 import shlex
 
 _LENGTH_MAX = 500
-_INSTEAD = "\N{REPLACEMENT CHARACTER}"
 
 
 def harmless(text: str) -> str:
-    """Characters that cannot be printed are replaced; lines and tabs stay."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else _INSTEAD for letter in text)
+    """Returns the text with escapes (`\\x1b`) for characters that cannot be printed; lines and tabs stay.
+
+    Escapes keep two names apart that differ only in such characters.
+    """
+    return text if text.isprintable() else "".join(map(_printed, text))
+
+
+def _printed(letter: str) -> str:
+    return letter if letter.isprintable() or letter in "\n\t" else _escaped(letter)
+
+
+def _escaped(letter: str) -> str:
+    return letter.encode("unicode_escape").decode("ascii")
 
 
 def how_to_complete(file: str = "FILE") -> str:
@@ -35,5 +45,5 @@ def missing_words(missing: int, reasons: dict[str, int]) -> str:
 
 def one_short_line(text: str) -> str:
     """Harmless, in one line, and cut where it is long."""
-    shown = "".join(letter if letter.isprintable() else _INSTEAD for letter in text)
+    shown = "".join(letter if letter.isprintable() else _escaped(letter) for letter in text)
     return shown if len(shown) <= _LENGTH_MAX else shown[: _LENGTH_MAX - 1] + "…"

@@ -1,10 +1,11 @@
 """`penstock export`: masters that other readers open, and what neither they nor it would touch."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +205,42 @@ def test_a_master_with_a_single_dataset_has_each_frame_once(
     root = nxload(done.master)
     with root.nxfile:
         assert numpy.array_equal(root.entry.data.data[5], frames[5])
+
+
+# A name of letters outside ASCII, and one whose bytes are not UTF-8 (Latin-1), as older programs write them.
+@pytest.mark.parametrize("name", ["Me\u00dfreihe 測定", os.fsdecode(b"Me\xdfreihe")])
+@pytest.mark.parametrize("reader", ["xds", "eiger"])
+@pytest.mark.parametrize("copies", [False, True])
+def test_readers_find_the_frames_of_a_file_with_any_name(
+    series: Callable[[str], Path], name: str, reader: str, copies: bool
+) -> None:
+    path = series("one")
+    path = path.rename(path.with_name(f"{name}.h5"))
+    arguments = [path, "--for", reader, *(["--copy", "--frames-per-file", 4] if copies else [])]
+    told = invoke(*arguments)
+    assert told.exit_code == 0, told.stderr
+    master = path.with_name(f"{name}_master.h5")
+    assert numpy.array_equal(numpy.concatenate(list(linked(master))), sent.frames_of(0))
+    if reader == "xds":
+        check_readers(master)
+    assert "reihe" in " ".join(invoke(master, "--for", reader).stderr.split()), "names the recorded file"
+
+
+def linked(master: Path) -> Iterator[numpy.ndarray]:
+    with h5py.File(master) as file:
+        for name in sorted(file["/entry/data"]):
+            if name.startswith("data_"):
+                yield file["/entry/data"][name][...]
+
+
+@pytest.mark.parametrize("layout", ["split", "per_writer"])
+def test_source_files_may_have_any_name(tmp_path: Path, layout: str) -> None:
+    name = "Me\u00dfreihe {series_unique_id}.h5"
+    recorded = sent.record_series(tmp_path, "--file-name", name, *LAYOUTS[layout])
+    path = recorded.with_name(name.format(series_unique_id=recorded.stem))
+    done = export(path, "eiger", single=True)
+    with h5py.File(done.master) as file:
+        assert numpy.array_equal(file["/entry/data/data"][...], sent.frames_of(0))
 
 
 def test_a_single_dataset_is_not_for_xds(series: Callable[[str], Path]) -> None:

@@ -294,7 +294,7 @@ INSTRUMENT = """\
   elsewhere -> absent.h5:/x
   many  20 int64 = [0, 1, 2, 3, 4, 5, 6, 7, …]
   soft -> /entry/nowhere
-  text  scalar text = "one\ufffd[31mline\""""
+  text  scalar text = "one\\x1b[31mline\""""
 
 
 def test_the_tree_below_a_path_has_attributes_links_and_values(varied: Path, run: Run) -> None:

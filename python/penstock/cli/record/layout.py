@@ -3,7 +3,6 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from penstock.cli import completion
 from penstock.cli.common import err, out, print_json, reports_errors
@@ -13,6 +12,7 @@ from penstock.model.layout.find import load_layout, read_layout, ready_layouts
 from penstock.model.layout.to_yaml import layout_to_yaml
 from penstock.model.text import counted
 from penstock.programs.locate import layouts_folder
+from penstock.report.console import SafeConsole
 from penstock.report.layouts import layout_findings, layout_tree, layouts_table
 
 _WIDTH = 120  # the terminal cuts longer lines
@@ -78,4 +78,4 @@ def show_command(
     if yaml:
         typer.echo(layout_to_yaml(layout), nl=False)
     else:
-        Console(highlight=False, width=max(out().width, _WIDTH)).print(layout_tree(layout))
+        SafeConsole(highlight=False, width=max(out().width, _WIDTH)).print(layout_tree(layout))

@@ -16,14 +16,22 @@ from penstock import __version__
 from penstock.files.aside import aside, notify, run_aside
 from penstock.files.export.frames import Progress, copy_part, mark_fill
 from penstock.files.export.plan import DETECTOR, Export, explained
-from penstock.files.hdf5 import attribute_of, for_mapping, item_at, lies_elsewhere, open_for_reading, value_of
+from penstock.files.hdf5 import (
+    attribute_of,
+    for_mapping,
+    item_at,
+    lies_elsewhere,
+    names_of,
+    open_for_reading,
+    set_text,
+    value_of,
+)
 from penstock.files.naming import give_name
 from penstock.files.space import require_space
 from penstock.files.unfinished import unfinished
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.problems import reason_of
 
-_ASCII = h5py.string_dtype("ascii")
 _ITEMS_MAX = 10_000
 _DEPTH_MAX = 16
 _VALUE_BYTES_MAX = 1 << 30
@@ -115,12 +123,12 @@ def _write_master(export: Export, path: Path) -> None:
     old = export.reader == "eiger" and not export.single  # virtual datasets are of HDF5 1.10
     versions = ("earliest", "v108") if old else ("v110", "v110")
     with open_for_reading(Path(export.source)) as source, h5py.File(path, "x", libver=versions) as master:
-        _text(master, "NX_class", "NXroot")
-        _text(master, "default", "entry")
-        _text(master, "creator", "penstock")
-        _text(master, "creator_version", __version__)
-        _text(master, "penstock_export", export.reader)
-        _text(master, "penstock_source", Path(export.source).name)
+        set_text(master, "NX_class", "NXroot")
+        set_text(master, "default", "entry")
+        set_text(master, "creator", "penstock")
+        set_text(master, "creator_version", __version__)
+        set_text(master, "penstock_export", export.reader)
+        set_text(master, "penstock_source", Path(export.source).name)
         _Copy(export).group(source["entry"], master.create_group("entry"), _NOT_COPIED)
         _add_frames(export, master.create_group("/entry/data"), source[export.dataset].fillvalue)
         _add_specific(export, master[DETECTOR])
@@ -138,7 +146,7 @@ class _Copy:
         self, source: h5py.Group, into: h5py.Group, leave_out: tuple[str, ...] = (), depth: int = 0
     ) -> None:
         _copy_attributes(source, into.id)
-        for name in source:
+        for name in names_of(source):
             item = item_at(source, name)
             self.items += 1
             if name in leave_out or item is None:
@@ -172,7 +180,8 @@ def _copy_dataset(item: h5py.Dataset, into: h5py.Group, name: str) -> None:
 
 def _copy_attributes(item: h5py.Group | h5py.Dataset, into: h5py.h5g.GroupID | h5py.h5d.DatasetID) -> None:
     for name in item.attrs:
-        _copy_attribute(h5py.h5a.open(item.id, name.encode()), into, name)
+        if isinstance(name, str):  # h5py gives one that is not UTF-8 as bytes
+            _copy_attribute(h5py.h5a.open(item.id, name.encode()), into, name)
 
 
 def _copy_attribute(
@@ -184,24 +193,19 @@ def _copy_attribute(
     copy.write(values)
 
 
-def _text(item: Any, name: str, value: str) -> None:
-    """Of variable length in ASCII: durin cannot read UTF-8 there, and pynxtools no fixed length."""
-    item.attrs.create(name, value, dtype=_ASCII)
-
-
 def _add_frames(export: Export, data: h5py.Group, fill: Any) -> None:
     """Links data_000001, …; with them, but in files for HDF5 1.8, all frames in one virtual dataset.
 
     What fabio and bluesky's EigerHandler find here under a name that begins with "data" they take one after
     the other: so links and a virtual dataset "data" never stand together.
     """
-    _text(data, "NX_class", "NXdata")
+    set_text(data, "NX_class", "NXdata")
     for part in [] if export.single else export.parts:
         data[part.name] = h5py.ExternalLink(part.file, part.dataset)
     if export.reader == "eiger" and not export.single:
         if len(export.parts) == 1:
-            _text(data, "signal", export.parts[0].name)
-            _text(data.parent, "default", "data")
+            set_text(data, "signal", export.parts[0].name)
+            set_text(data.parent, "default", "data")
         return
     shape = (export.frames, export.rows, export.columns)
     layout = h5py.VirtualLayout(shape=shape, dtype=numpy.dtype(export.type))
@@ -212,8 +216,8 @@ def _add_frames(export: Export, data: h5py.Group, fill: Any) -> None:
         )
     name = "data" if export.single else "images"
     mark_fill(data.create_virtual_dataset(name, layout, fillvalue=fill))
-    _text(data, "signal", name)
-    _text(data.parent, "default", "data")
+    set_text(data, "signal", name)
+    set_text(data.parent, "default", "data")
 
 
 def _add_specific(export: Export, detector: h5py.Group) -> None:
@@ -238,7 +242,7 @@ def _collection(group: h5py.Group, name: str) -> h5py.Group:
     if not isinstance(item_at(group, name), h5py.Group):
         if name in group:
             del group[name]
-        _text(group.create_group(name), "NX_class", "NXcollection")
+        set_text(group.create_group(name), "NX_class", "NXcollection")
     return group[name]
 
 
@@ -290,4 +294,4 @@ def _add_goniometer(export: Export, group: h5py.Group, axes: tuple[str, ...]) ->
             ("range_total", increment * export.frames),
         ):
             _put(goniometer, f"{axis}_{name}", angle)
-            _text(goniometer[f"{axis}_{name}"], "units", "degree")
+            set_text(goniometer[f"{axis}_{name}"], "units", "degree")

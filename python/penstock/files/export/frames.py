@@ -8,11 +8,10 @@ import hdf5plugin
 import numpy
 
 from penstock.files.export.plan import BITSHUFFLE, Export, Part
-from penstock.files.hdf5 import item_at, open_for_reading
+from penstock.files.hdf5 import item_at, open_for_reading, set_text
 from penstock.model.errors import PenstockError
 
 Progress = Callable[[int, int], None]
-_ASCII = h5py.string_dtype("ascii")
 
 
 def copy_part(export: Export, part: Part, into: Path, progress: Progress) -> None:
@@ -28,9 +27,9 @@ def copy_part(export: Export, part: Part, into: Path, progress: Progress) -> Non
         entry = file.create_group("entry")
         data = entry.create_group("data")
         for group, nx_class in ((file, "NXroot"), (entry, "NXentry"), (data, "NXdata")):
-            group.attrs.create("NX_class", nx_class, dtype=_ASCII)
-        file.attrs.create("penstock_export", export.reader, dtype=_ASCII)
-        data.attrs.create("signal", "data", dtype=_ASCII)
+            set_text(group, "NX_class", nx_class)
+        set_text(file, "penstock_export", export.reader)
+        set_text(data, "signal", "data")
         shape = (part.frames, export.rows, export.columns)
         copy = data.create_dataset(
             "data",
