@@ -136,7 +136,7 @@ def _own(stream: IO[str], *, is_required: bool) -> IO[str]:
     raw = (_Pipe if stat.S_ISFIFO(mode) else _Output)(number, is_required=is_required)
     # Without a buffer between them, whose lock no signal would interrupt.
     return io.TextIOWrapper(
-        raw,  # type: ignore[type-var]
+        raw,
         encoding=stream.encoding,
         errors=_IN_ASCII,
         line_buffering=stream.line_buffering,

@@ -146,10 +146,47 @@ def test_a_missing_frame_is_told_of_and_copied_as_the_fill_value(series: Callabl
         file["/entry/penstock/frame_state"][-1] = 0
     assert (linked := plan_export(path, "xds")).missing == 1
     assert any("1 frame is missing" in note for note in linked.notes)
-    copied = export(path, copies=True)
+    copied = export(path, copies=True, stretch=(None, sent.FRAMES))
     with h5py.File(copied.writes[0]) as file:
         assert (file["/entry/data/data"][-1] == 65535).all()
         assert numpy.array_equal(file["/entry/data/data"][:-1], sent.frames_of(0)[:-1])
+
+
+def test_a_copy_of_an_aborted_series_ends_with_the_last_received_frame(tmp_path: Path) -> None:
+    path = sent.record_series(tmp_path, missing=3)
+    told = invoke(path, "--for", "xds", "--copy")
+    assert (told.exit_code, f"frames 0 to 3 of {sent.FRAMES}" in " ".join(told.stderr.split())) == (0, True)
+    with h5py.File(path.with_name("s_master.h5")) as file:
+        assert numpy.array_equal(file["/entry/data/images"][...], sent.frames_of(0)[:4])
+        assert file[f"{DETECTOR}/detectorSpecific/nimages"][()] == 4
+        assert file["/entry/sample/transformations/omega"].shape == (4,), "DIALS counts images by it"
+
+
+def test_a_copy_may_have_a_part_of_the_frames(series: Callable[[str], Path]) -> None:
+    path = series("one")
+    done = export(path, "eiger", copies=True, frames_a_file=2, single=True, stretch=(2, 5))
+    assert [part.frames for part in done.parts] == [2, 1]
+    with h5py.File(done.master) as file:
+        assert numpy.array_equal(file["/entry/data/data"][...], sent.frames_of(0)[2:5])
+        omega = [sent.OMEGA_START + number * sent.OMEGA_STEP for number in (2, 3, 4)]
+        assert file["/entry/sample/transformations/omega"][...].tolist() == omega
+        assert file["/entry/sample/transformations/chi"].shape in ((1,), ())
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--frames", "0:2"), "links to all frames"),
+        (("--copy", "--frames", "3"), "is not FIRST:END"),
+        (("--copy", "--frames", "2:2"), "is not a part of the 7 frames"),
+        (("--copy", "--frames", "0:8"), "is not a part of the 7 frames"),
+    ],
+)
+def test_impossible_frames_are_rejected(
+    recorded: dict[str, Path], options: tuple[str, ...], why: str
+) -> None:
+    told = invoke(recorded["one"], "--for", "xds", *options)
+    assert (told.exit_code, why in " ".join(told.stderr.split())) == (2, True), told.stderr
 
 
 @pytest.mark.parametrize("reader", ["xds", "eiger"])
@@ -520,7 +557,8 @@ def test_points_without_a_frame_are_counted(tmp_path: Path) -> None:
     axes = [{"name": "y", "points": 3}, {"name": "x", "points": 4}]
     scan = {"penstock": {"scan": {"axes": axes, "order": "given", "place": "place"}}}
     path = sent.record_series(tmp_path, user_data=scan, missing=2)
-    assert plan_export(path, "xds", copies=True).missing == 12 - sent.FRAMES + 2
+    assert plan_export(path, "xds", copies=True, stretch=(None, None)).missing == 0, "ends after the last one"
+    assert plan_export(path, "xds", copies=True, stretch=(None, 12)).missing == 12 - sent.FRAMES + 2
 
 
 def test_what_a_layout_has_put_in_the_place_of_readers_names(tmp_path: Path) -> None:

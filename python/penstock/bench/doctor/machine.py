@@ -191,7 +191,7 @@ def _link(group: FactGroup) -> Iterator[Finding]:
             f"ethtool -G {name} rx {most.value}",
         )
     else:
-        yield ok(f"ring of {name}", counted(ring.value, "entry", "entries"))
+        yield ok(f"ring of {name}", f"{ring.value} entries")
 
 
 def _limits(sheet: DataSheet) -> Iterator[Finding]:
@@ -204,7 +204,7 @@ def _limits(sheet: DataSheet) -> Iterator[Finding]:
     else:
         yield problem(
             "open files",
-            f"a process may open {counted(files.value, 'file')}",
+            f"a process may open {files.value} files",
             "connections, files and plug-ins of a recorder may need more",
             f"ulimit -n {4 * _FILES}",
         )

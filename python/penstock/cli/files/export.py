@@ -1,5 +1,6 @@
 """`penstock export`"""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -8,8 +9,9 @@ import typer
 from penstock.cli.common import inspects, out, print_json, warn
 from penstock.cli.verbosity import progress, shows_progress
 from penstock.files.export.export import write_export
-from penstock.files.export.plan import FRAMES_A_FILE, Reader, plan_export
+from penstock.files.export.plan import FRAMES_A_FILE, Reader, Stretch, plan_export
 from penstock.model import panels
+from penstock.model.errors import UsageError
 from penstock.model.text import harmless
 
 
@@ -43,6 +45,15 @@ def export_command(
             rich_help_panel=panels.FILES,
         ),
     ] = False,
+    frames: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIRST:END",
+            help="With --copy: frames to copy, as a half-open range. [default: all up to the last one that was"
+            " received]",
+            rich_help_panel=panels.FILES,
+        ),
+    ] = None,
     frames_per_file: Annotated[
         int,
         typer.Option(
@@ -70,7 +81,8 @@ def export_command(
     ] = False,
 ) -> None:
     """Write a small master file with the dataset names that other readers expect; frames are not copied."""
-    plan = plan_export(file, reader, output, copy, frames_per_file, single_dataset)
+    stretch = _parsed_stretch(frames)
+    plan = plan_export(file, reader, output, copy, frames_per_file, single_dataset, stretch)
     if not dry_run:
         with progress() as view:
             write_export(plan, overwrite, lambda n, of: view.update("copying frames", n, of, f"{n} of {of}"))
@@ -81,3 +93,16 @@ def export_command(
         warn(f"note: {note}")
     for path in plan.writes:
         out().print(harmless(f"{'would write' if dry_run else 'wrote'} {path}"), markup=False, soft_wrap=True)
+
+
+_STRETCH = re.compile(r"(\d*):(\d*)")
+
+
+def _parsed_stretch(text: str | None) -> Stretch | None:
+    if text is None:
+        return None
+    found = _STRETCH.fullmatch(text)
+    if found is None:
+        raise UsageError(f"--frames {text} is not FIRST:END", "give a half-open range: 0:1000, or :1000")
+    first, end = (int(each) if each else None for each in found.groups())
+    return first, end

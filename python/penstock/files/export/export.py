@@ -140,6 +140,8 @@ class _Copy:
 
     def __init__(self, export: Export) -> None:
         self.frame = (export.rows, export.columns)
+        self.recorded_frames = export.recorded_frames
+        self.stretch = slice(export.first_frame, export.first_frame + export.frames)
         self.items = 0
 
     def group(
@@ -159,21 +161,29 @@ class _Copy:
             if isinstance(item, h5py.Group):
                 self.group(item, into.create_group(name), depth=depth + 1)
             elif isinstance(item, h5py.Dataset) and not self._is_frames(item):
-                _copy_dataset(item, into, name)
+                _copy_dataset(item, into, name, self._rows_of(item, source))
+
+    def _rows_of(self, item: h5py.Dataset, parent: h5py.Group) -> slice:
+        """Returns the rows to copy: of an axis with a value per frame, those of the exported frames."""
+        is_axis = attribute_of(parent, "NX_class") == "NXtransformations"
+        per_frame = is_axis and item.shape == (self.recorded_frames,) and self.recorded_frames > 1
+        return self.stretch if per_frame else slice(None)
 
     def _is_frames(self, item: h5py.Dataset) -> bool:
         return bool(item.is_virtual or (item.ndim >= 3 and item.shape[-2:] == self.frame))
 
 
-def _copy_dataset(item: h5py.Dataset, into: h5py.Group, name: str) -> None:
+def _copy_dataset(item: h5py.Dataset, into: h5py.Group, name: str, rows: slice) -> None:
     """In its own type, but without chunks: neggia reads no others, and HDF5 1.8 not those of 1.10."""
     if lies_elsewhere(item) or item.shape is None or item.nbytes > _VALUE_BYTES_MAX:
         return
-    # Without chunks it cannot grow either, as columns of a recorded file may.
-    space = h5py.h5s.create_simple(item.shape) if item.shape else h5py.h5s.create(h5py.h5s.SCALAR)
-    copy = h5py.h5d.create(into.id, name.encode(), item.id.get_type(), space)
     values = numpy.empty(item.shape, dtype=item.dtype)
     item.id.read(h5py.h5s.ALL, h5py.h5s.ALL, values)
+    if rows != slice(None):
+        values = numpy.ascontiguousarray(values[rows])
+    # Without chunks it cannot grow either, as columns of a recorded file may.
+    space = h5py.h5s.create_simple(values.shape) if values.shape else h5py.h5s.create(h5py.h5s.SCALAR)
+    copy = h5py.h5d.create(into.id, name.encode(), item.id.get_type(), space)
     copy.write(h5py.h5s.ALL, h5py.h5s.ALL, values)
     _copy_attributes(item, copy)
 

@@ -44,7 +44,8 @@ def copy_part(export: Export, part: Part, into: Path, progress: Progress) -> Non
         copy.attrs["image_nr_high"] = part.first_frame + part.frames
         as_they_are = _has_same_chunks(frames, copy)
         for number in range(part.frames):
-            _copy_frame(frames, part.first_frame + number, copy, number, as_they_are)
+            recorded = export.first_frame + part.first_frame + number
+            _copy_frame(frames, recorded, copy, number, as_they_are)
             progress(part.first_frame + number + 1, export.frames)
 
 

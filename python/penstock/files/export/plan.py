@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import h5py
 import numpy
@@ -48,6 +48,8 @@ _INDEXED_BY_NEGGIA = 4  # chunks of a dataset that may grow, by neggia 1.2.0
 _COPY = "use --copy, which writes the frames as these readers require"
 _WAIT = f"wait until the series ends; if its recorder was killed: {how_to_complete()}"
 _MASTER = "_master.h5"
+_MISSING, _RECEIVED, _PARTIAL = 0, 1, 5  # in the column of states
+Stretch = tuple[int | None, int | None]  # the first frame, and the one behind the last; None: not chosen
 
 
 class Part(BaseModel):
@@ -70,6 +72,8 @@ class Export(BaseModel):
     copies: bool
     single: bool
     frames: int
+    first_frame: int  # of the recorded ones
+    recorded_frames: int
     rows: int
     columns: int
     type: str
@@ -95,11 +99,15 @@ def plan_export(
     copies: bool = False,
     frames_a_file: int = FRAMES_A_FILE,
     single: bool = False,
+    stretch: Stretch | None = None,
 ) -> Export:
     """Returns the export of a recorded file. Raises a PenstockError that names the reader and the remedy.
 
-    `single`: for programs that look for all frames in /entry/data/data.
+    `single`: for programs that look for all frames in /entry/data/data. `stretch`: the frames to copy; by
+    default copies end after the last frame that was received.
     """
+    if stretch is not None and not copies:
+        raise UsageError("--frames: an export without --copy links to all frames", "use it with --copy")
     if single and reader != "eiger":
         raise UsageError(
             "--single-dataset: durin and neggia require frames in data_000001, …",
@@ -116,7 +124,10 @@ def plan_export(
     with open_for_reading(path) as file, explained(path):
         frames = _frames_of(file, path, reader)
         recorded = _recorded_files(file, path, frames)
-        count = math.prod(frames.shape[:-2])
+        recorded_frames = math.prod(frames.shape[:-2])
+        states = _states_of(file, recorded_frames)
+        first, end = _stretch_of(path, stretch, states) if copies else (0, recorded_frames)
+        count = end - first
         parts = _copied(master, count, frames_a_file) if copies else _linked(frames, path, master.parent)
         export = Export(
             reader=reader,
@@ -126,10 +137,12 @@ def plan_export(
             copies=copies,
             single=single,
             frames=count,
+            first_frame=first,
+            recorded_frames=recorded_frames,
             rows=frames.shape[-2],
             columns=frames.shape[-1],
             type=frames.dtype.name,
-            missing=_missing(file),
+            missing=int(numpy.count_nonzero(states[first:end] != _RECEIVED)),
             left_out=_other_channels(file, frames),
             parts=parts,
             recorded_bytes=sum(file.stat().st_size for file in recorded),
@@ -211,15 +224,45 @@ def _require_closed(file: h5py.File, path: Path) -> None:
         raise PenstockError(f"{path} is still open for writing, or its writer died", _WAIT)
 
 
-def _missing(file: h5py.File) -> int:
-    """Frames that were announced or are between others, and are not in the file."""
-    ledger = item_at(file, LEDGER)
-    if not isinstance(ledger, h5py.Dataset) or lies_elsewhere(ledger) or ledger.ndim != 1:
-        return 0
-    if item_at(file, PLACES) is not None:
-        filled = attribute_of(ledger, "filled")  # of a scan: points, which no frame need have been for
-        return filled if isinstance(filled, int) else 0
-    return int(numpy.count_nonzero(ledger[...] != 1))
+def _states_of(file: h5py.File, frames: int) -> numpy.ndarray[Any, Any]:
+    """Returns the state of each frame; in a scan, of each point."""
+    states = _column(file, LEDGER)
+    found = numpy.full(frames, _RECEIVED if states is None else _MISSING)
+    if states is None:
+        return found
+    places = _column(file, PLACES)
+    if places is None:
+        places = numpy.arange(len(states))
+    count = min(len(places), len(states))
+    places, states = places[:count], states[:count]
+    inside = (places >= 0) & (places < frames)
+    found[places[inside]] = states[inside]
+    return found
+
+
+def _column(file: h5py.File, path: str) -> numpy.ndarray[Any, Any] | None:
+    column = item_at(file, path)
+    if not isinstance(column, h5py.Dataset) or lies_elsewhere(column) or column.ndim != 1:
+        return None
+    values: numpy.ndarray[Any, Any] = column[...]
+    return values
+
+
+def _stretch_of(path: Path, stretch: Stretch | None, states: numpy.ndarray[Any, Any]) -> tuple[int, int]:
+    """Returns the first frame to copy and the one behind the last. The series may have been aborted."""
+    first, end = stretch or (None, None)
+    if end is None:
+        found = numpy.flatnonzero((states == _RECEIVED) | (states == _PARTIAL))
+        if not len(found):
+            raise PenstockError(f"{path} has no frames to export", "`penstock info` shows its contents")
+        end = int(found[-1]) + 1
+    first = first or 0
+    if not 0 <= first < end <= len(states):
+        raise UsageError(
+            f"--frames {first}:{end} is not a part of the {len(states)} frames of {path}",
+            f"give a half-open range within 0:{len(states)}",
+        )
+    return first, end
 
 
 def _other_channels(file: h5py.File, frames: h5py.Dataset) -> list[str]:
@@ -382,6 +425,12 @@ def _notes(export: Export) -> Iterator[str]:
             f"{', '.join(export.left_out)}: left out, because these readers support one image per frame;"
             f" {export.source}"
             " has all channels"
+        )
+    behind = export.recorded_frames - export.first_frame - export.frames
+    if export.copies and (export.first_frame or behind):
+        yield (
+            f"frames {export.first_frame} to {export.first_frame + export.frames - 1} of"
+            f" {export.recorded_frames} are exported; --frames chooses others"
         )
     most = max(part.frames for part in export.parts)
     if export.reader == "xds" and not export.copies and most > _INDEXED_BY_NEGGIA:
