@@ -63,12 +63,8 @@ class Frame:
 
     @property
     def stamp(self) -> Hashable:
-        """Returns the time that identifies a repeated frame among those of its number; None without a time.
-
-        The first choice is EPICS's own time: the detector's may count from the beginning of each series.
-        """
-        epics = (self.time_stamps["NDArrayEpicsTSSec"], self.time_stamps["NDArrayEpicsTSnSec"])
-        return epics if any(epics) else self.time_stamps["NDArrayTimeStamp"] or None
+        """Returns the time that identifies a repeated frame among those of its number; None if unknown."""
+        return _stamp_in(self.time_stamps)
 
     def geometry(self) -> list[dict[str, int | bool]]:
         """Returns the dimensions as the detector sends them: x first."""
@@ -80,9 +76,25 @@ def is_empty(value: Any) -> bool:
     return value.get("value") is None or (not len(value.value) and not value.get("dimension"))
 
 
-def unique_id_of(value: Any) -> int:
-    """From 0."""
+def _stamp_in(time_stamps: Mapping[str, int | float]) -> Hashable:
+    """The first choice is EPICS's own time: the detector's may count from the beginning of each series."""
+    epics = (time_stamps["NDArrayEpicsTSSec"], time_stamps["NDArrayEpicsTSnSec"])
+    return epics if any(epics) else time_stamps["NDArrayTimeStamp"] or None
+
+
+def stamp_of(value: Any) -> Hashable:
+    """Returns Frame.stamp of an NTNDArray whose other fields may be corrupt; None if it is unreadable."""
+    try:
+        return _stamp_in(time_stamps_of(value))
+    except (ValueError, TypeError, AttributeError, LookupError, OverflowError):
+        return None
+
+
+def unique_id_of(value: Any) -> int | None:
+    """From 0; None if the channel has no such field. Raises BadFrameError."""
     found = value.get("uniqueId")
+    if found is None:
+        return None
     if not isinstance(found, int) or isinstance(found, bool):
         raise BadFrameError("uniqueId", found, "expected a whole number")
     if found < 0:
@@ -90,12 +102,12 @@ def unique_id_of(value: Any) -> int:
     return found
 
 
-def read_frame(value: Any, frame_bytes_max: int) -> Frame:
-    """The frame in an NTNDArray (a `p4p.Value`). Its pixels are not copied, so they keep the value's memory.
+def read_frame(value: Any, frame_bytes_max: int, unique_id: int) -> Frame:
+    """Returns the frame in an NTNDArray (a `p4p.Value`). Its pixels are not copied, so they keep the value's
+    memory. `unique_id` is the frame's number.
 
-    Raises BadFrameError with the field and the value, and the uniqueId where that could be read.
+    Raises BadFrameError with the field, the value and the number.
     """
-    unique_id = unique_id_of(value)
     try:
         return _read(value, unique_id, frame_bytes_max)
     except BadFrameError as problem:

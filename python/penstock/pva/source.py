@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from penstock.model.events import Event, PvaChannel
+from penstock.model.events import Event, FrameProblem, PvaChannel
 from penstock.model.pva import PvaPlan
 from penstock.pva.errors import BadFrameError
 from penstock.pva.frames import is_empty, read_frame, unique_id_of
 from penstock.pva.monitor import Monitor
+from penstock.pva.numbers import FrameNumbers
 from penstock.pva.series import SeriesSender
 
 _LOOK_S = 0.1
@@ -54,6 +55,7 @@ class _Loop:
         self, plan: PvaPlan, sender: SeriesSender, monitor: Monitor, notify: Callable[[Event], None]
     ) -> None:
         self._plan, self._sender, self._monitor, self._notify = plan, sender, monitor, notify
+        self._numbers = FrameNumbers(self._warn)
         self._connected = False
         self._is_first = False  # the next update is what the channel had when it was connected
         self._ticked = self._progressed = time.monotonic()
@@ -92,9 +94,9 @@ class _Loop:
         try:
             if is_first and self._plan.initial == "skip" and not self._goes_on(update):
                 return
-            if is_empty(update) and unique_id_of(update) == 0:
+            if is_empty(update) and not unique_id_of(update):
                 return
-            frame = read_frame(update, self._plan.frame_bytes_max)
+            frame = read_frame(update, self._plan.frame_bytes_max, self._numbers.next(update))
         except BadFrameError as problem:
             self._sender.problem(problem.unique_id, str(problem))
             return
@@ -102,4 +104,8 @@ class _Loop:
 
     def _goes_on(self, update: Any) -> bool:
         """What came while nobody was connected belongs to the open series; all else is old."""
-        return self._sender.is_open and self._sender.goes_on(unique_id_of(update))
+        unique_id = unique_id_of(update)
+        return unique_id is not None and self._sender.is_open and self._sender.goes_on(unique_id)
+
+    def _warn(self, text: str) -> None:
+        self._notify(FrameProblem(event="frame_problem", unique_id=None, message=text))

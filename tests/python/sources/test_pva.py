@@ -450,6 +450,20 @@ def test_a_frame_that_comes_again_is_told_from_a_counter_that_was_reset(
     assert np.array_equal(stored(tmp_path, "s-2"), images([7, 8, 9]))
 
 
+def test_a_channel_that_does_not_count_is_recorded_as_it_arrives(
+    server: PvaServer, recorder: RecordCommand, watch: Watch, tmp_path: Path
+) -> None:
+    """As a group of PVXS, whose uniqueId is always 0."""
+    source = watch(recorder, name="s")
+    for number in range(5):
+        server.post([0], later=number)
+    source.received(5)
+    assert source.end() == [], source.problems()
+    assert [(end.frames_sent, end.missed) for end in source.series()] == [(5, 0)]
+    assert [text.partition(":")[0] for text in source.problems()] == ["uniqueId is always 0"]
+    assert np.array_equal(stored(tmp_path, "s"), images([0] * 5))
+
+
 def test_a_recorder_that_stands_still(
     server: PvaServer, recorder: RecordCommand, watch: Watch, tmp_path: Path
 ) -> None:

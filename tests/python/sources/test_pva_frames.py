@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from p4p import Type, Value
 from p4p.nt import NTNDArray
 from pva_server import compressed, image, value_of
 from typer.testing import CliRunner
@@ -16,6 +17,7 @@ from penstock.model.errors import UsageError
 from penstock.model.overrides import pva_settings
 from penstock.pva.errors import BadFrameError
 from penstock.pva.frames import Frame, read_frame
+from penstock.pva.numbers import FrameNumbers
 from penstock.pva.order import Order, Place, Seen
 
 NT = NTNDArray()
@@ -27,7 +29,11 @@ def value(unique_id: int = 7, **command: Any) -> Any:
 
 
 def frame(unique_id: int = 7, **command: Any) -> Frame:
-    return read_frame(value(unique_id, **command), LIMIT)
+    return read(value(unique_id, **command))
+
+
+def read(update: Any) -> Frame:
+    return read_frame(update, LIMIT, FrameNumbers(pytest.fail).next(update))
 
 
 def test_what_a_frame_tells() -> None:
@@ -148,6 +154,32 @@ def test_a_bad_frame_names_field_and_value(command: dict[str, Any], why: str) ->
     with pytest.raises(BadFrameError, match=why) as caught:
         frame(**command)
     assert caught.value.unique_id == (None if "uniqueId" in why else 7)
+
+
+def group_array(number: int) -> Any:
+    """As a PVXS group has it: no uniqueId, dimensions with a size alone, pixels in a field of any type."""
+    dimensions = ("aS", "dimension_t", [("size", "i")])
+    kind = Type([("value", "v"), ("dimension", dimensions)], id="epics:nt/NTNDArray:1.0")
+    return Value(kind, {"value": image(number).reshape(-1), "dimension": dimension(40, 30)})
+
+
+def test_arrays_without_unique_id_are_numbered_as_they_arrive() -> None:
+    warnings: list[str] = []
+    numbers = FrameNumbers(warnings.append)
+    for number in range(3):
+        update = group_array(number)
+        found = read_frame(update, LIMIT, numbers.next(update))
+        assert found.unique_id == number
+        assert np.array_equal(found.image, image(number))  # type: ignore[arg-type]
+    assert [text.partition(":")[0] for text in warnings] == ["uniqueId is not sent"]
+
+
+def test_arrays_whose_unique_id_is_always_0_are_numbered_as_they_arrive() -> None:
+    warnings: list[str] = []
+    numbers = FrameNumbers(warnings.append)
+    assert [numbers.next(value(0, later=later)) for later in (0, 1, 2, 2, 3)] == [0, 1, 2, 2, 3]
+    assert [text.partition(":")[0] for text in warnings] == ["uniqueId is always 0"]
+    assert [numbers.next(value(each)) for each in (57, 58, 0)] == [57, 58, 0], "it counts"
 
 
 def test_a_blosc_buffer_of_garbage() -> None:
