@@ -19,7 +19,14 @@ import silx.io.nxdata.parse
 import silx.io.utils
 from area_detector_handlers.eiger import EigerHandler
 from conftest import Record
-from export_readers import DETECTOR, as_neggia_reads, by_hdf5_1_10, check_readers, layout_message
+from export_readers import (
+    DETECTOR,
+    as_neggia_reads,
+    by_hdf5_1_10,
+    check_readers,
+    layout_message,
+    parse_nxmx,
+)
 from nexusformat.nexus import nxload
 from typer.testing import CliRunner, Result
 
@@ -200,6 +207,19 @@ def test_both_masters_have_the_names_of_eiger_files(series: Callable[[str], Path
         assert detector["detectorSpecific/photon_energy"][()] == sent.ENERGY_EV
         assert detector["detectorSpecific/photon_energy"].attrs["units"] == "eV"
         assert "eiger_fw_version" not in detector["detectorSpecific"], "DIALS refuses all but EIGER's sizes"
+
+
+@pytest.mark.parametrize("reader", ["xds", "eiger"])
+def test_both_masters_tell_dials_which_values_are_counts(series: Callable[[str], Path], reader: str) -> None:
+    """The two highest values of bit_depth_readout bits are flags to it, as is what is below underload_value."""
+    path = series("one")
+    with h5py.File(path, "r+") as file:
+        file[f"{DETECTOR}/bit_depth_readout"][...] = 12  # of the electronics: 4094 and 4095 are counts
+        if "underload_value" in file[DETECTOR]:
+            del file[f"{DETECTOR}/underload_value"]
+    with h5py.File(export(path, reader).master) as file:
+        detector = parse_nxmx(file).entries[0].instruments[0].detectors[0]
+        assert (detector.bit_depth_readout, detector.underload_value) == (16, 0)
 
 
 @pytest.mark.parametrize("reader", ["xds", "eiger"])

@@ -273,7 +273,11 @@ def _add_eiger_names(export: Export, master: h5py.File) -> None:
     for name, other in (("distance", "detector_distance"), ("serial_number", "detector_number")):
         if name in detector:
             _put(detector, other, detector[name])
-    _put(detector, "bit_depth_image", numpy.uint32(8 * numpy.dtype(export.type).itemsize))
+    bits = 8 * numpy.dtype(export.type).itemsize
+    for name in ("bit_depth_image", "bit_depth_readout"):  # DIALS takes the two highest values for flags
+        _put(detector, name, numpy.uint32(bits))
+    if "underload_value" not in detector:
+        _put(detector, "underload_value", numpy.int64(0))
     saturation = value_of(detector, "saturation_value")
     if isinstance(saturation, int) and saturation >= 0:
         cutoff = numpy.uint32(min(saturation, 0xFFFFFFFF))
