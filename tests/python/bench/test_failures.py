@@ -71,7 +71,7 @@ ZMQ = ZmqTarget(endpoint="tcp://127.0.0.1:31001")
 def test_the_remedy_of_a_target_depends_on_the_code(
     target: TcpTarget | ZmqTarget | FilesTarget, code: str, is_begun: bool, remedy: str
 ) -> None:
-    plan = DetectorPlan.model_construct(None, to=target, elements_told=True)
+    plan = DetectorPlan.model_construct(to=target, elements_told=True)  # type: ignore[call-arg]
     found = _target_remedy(plan, Failure(code=code, detail="connect to: no receiver"), is_begun)
     assert found.startswith(remedy)
     assert bool(found) == bool(remedy)

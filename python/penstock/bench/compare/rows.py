@@ -236,7 +236,8 @@ def _outcome(row: _Row, difference: Difference, test: _Test, margin: float) -> t
         return "same", ""
     if row.reported.drift is not None and _seems_to_differ(row, margin):
         return "drift", _DRIFTED
-    if is_undetermined(*map(row.scale.effect, difference.interval(1 - test.level)), row.reported.scale):
+    least, most = map(row.scale.effect, difference.interval(1 - test.level))
+    if is_undetermined(least, most, row.reported.scale):
         return "too few runs", _undetermined(row.reported)
     reason = _threshold_reason(row, difference, margin, test) if margin else ""
     if row.ranges_overlap:

@@ -7,7 +7,6 @@ from penstock.files.sheet.hints import hints_of
 from penstock.model.plan.checkup import Finding, ok, problem, unknown
 from penstock.model.plan.datasheet import DataSheet, Fact, FactGroup
 from penstock.model.plans import MIB
-from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_size
 
 _RECEIVE_BYTES = MIB  # what the recorder asks for (native/stream/tcp/tcp.hpp)

@@ -15,7 +15,7 @@ from penstock.model import panels
 from penstock.model.errors import ExitCode, UsageError
 from penstock.model.overrides import RecordOptions, configuration_from
 from penstock.model.plans import Encoding
-from penstock.report.checkup import checkup_view
+from penstock.report.plan.checkup import checkup_view
 
 
 @answers
