@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.markup import escape
 
+from penstock.cli.console import SafeConsole
 from penstock.cli.lazy import unwrapped_width
 from penstock.cli.streams import flush_streams
 from penstock.model.errors import SYSTEM_ERRORS, ExitCode, PenstockError, UsageError
@@ -22,7 +23,6 @@ from penstock.model.problems import in_words, reason_of
 from penstock.model.text import harmless
 from penstock.model.units import parse_bandwidth, parse_size
 from penstock.programs.signals import ending_like_ctrl_c, signal_of
-from penstock.report.console import SafeConsole
 
 P = ParamSpec("P")
 R = TypeVar("R")

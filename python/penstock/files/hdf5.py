@@ -143,7 +143,7 @@ def plain(value: Any) -> Any:
 def set_text(item: Any, name: str, text: str) -> None:
     """Writes a text attribute of variable length: ASCII if possible, otherwise UTF-8.
 
-    durin cannot read UTF-8 and pynxtools no fixed length. Bytes of a file name outside UTF-8 are replaced.
+    durin cannot read UTF-8 and pynxtools no fixed length. Bytes that are not UTF-8 are replaced.
     """
     shown = plain(text)
     item.attrs.create(name, shown, dtype=h5py.string_dtype("ascii" if shown.isascii() else "utf-8"))

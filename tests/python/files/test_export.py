@@ -211,7 +211,7 @@ def test_both_masters_have_the_names_of_eiger_files(series: Callable[[str], Path
 
 @pytest.mark.parametrize("reader", ["xds", "eiger"])
 def test_both_masters_tell_dials_which_values_are_counts(series: Callable[[str], Path], reader: str) -> None:
-    """The two highest values of bit_depth_readout bits are flags to it, as are values below the other."""
+    """The two highest values of bit_depth_readout bits are flags, as are values below underload_value."""
     path = series("one")
     with h5py.File(path, "r+") as file:
         file[f"{DETECTOR}/bit_depth_readout"][...] = 12  # of the electronics: 4094 and 4095 are counts

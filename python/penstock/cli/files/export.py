@@ -49,8 +49,8 @@ def export_command(
         str | None,
         typer.Option(
             metavar="FIRST:END",
-            help="With --copy: frames to copy, as a half-open range. [default: all up to the last one"
-            " that was received]",
+            help="With --copy: frames to copy, as a half-open range. [default: all up to the last one that"
+            " was received]",
             rich_help_panel=panels.FILES,
         ),
     ] = None,

@@ -6,13 +6,13 @@ import typer
 
 from penstock.cli import completion
 from penstock.cli.common import err, out, print_json, reports_errors
+from penstock.cli.console import SafeConsole
 from penstock.model import panels
 from penstock.model.errors import ExitCode
 from penstock.model.layout.find import load_layout, read_layout, ready_layouts
 from penstock.model.layout.to_yaml import layout_to_yaml
 from penstock.model.text import counted
 from penstock.programs.locate import layouts_folder
-from penstock.report.console import SafeConsole
 from penstock.report.layouts import layout_findings, layout_tree, layouts_table
 
 _WIDTH = 120  # the terminal cuts longer lines
