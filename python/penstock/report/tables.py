@@ -24,7 +24,7 @@ from penstock.model.findings import (
     lacks_comparison,
 )
 from penstock.model.plans import DetectorPlan, FilesTarget, FilterPlan, RecorderPlan, TcpSourcePlan, TcpTarget
-from penstock.model.text import counted, how_to_complete, missing_words
+from penstock.model.text import counted, harmless, how_to_complete, missing_words
 from penstock.model.units import (
     format_size,
     human_bytes,
@@ -77,7 +77,7 @@ def fact_table(rows: dict[str, str]) -> Table:
     table.add_column(overflow="fold")
     for name, value in rows.items():
         if value:
-            table.add_row(name, escape(value))
+            table.add_row(name, escape(harmless(value)))  # before its width is measured
     return table
 
 
