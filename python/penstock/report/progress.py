@@ -348,7 +348,7 @@ def recorder_summary(event: RecorderSeriesEnd, before: int = 0) -> str:
     if event.removed:
         return (
             f"{event.file} was deleted during the recording:"
-            f" {counted(event.frames_written, 'frame is', 'frames are')} lost"
+            f" its {counted(event.frames_written, 'frame is', 'frames are')} lost"
         )
     # A message of a frame that arrived in another one is damaged without making the frame missing.
     reasons = {name: getattr(event, name) for name in _REASONS}

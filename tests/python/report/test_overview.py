@@ -77,7 +77,7 @@ def test_each_kind_of_document_says_what_it_found() -> None:
     assert said["v"][0] == "Does this storage sustain the PILATUS 6M?"
     assert said["v"][1].endswith(", incomplete")
     assert said["v"][2] == "at least 20 MB/s, less than 30 MB/s; factor 2"
-    assert said["c"] == ["C", "5 runs, incomplete", "2 cases"]
+    assert said["c"] == ["Writers", "5 runs, incomplete", "2 cases"]
     assert said["x"] == [
         f"Is {comparison.other.name} better or worse than {comparison.base.name}?",
         "Cannot tell",
