@@ -2,16 +2,20 @@
 
 import errno
 import json
+from functools import partial
+from pathlib import Path
 
 import pytest
 from bench_documents import frames_document
 
+from penstock.bench.data.folder import BenchFolder, FileSet
 from penstock.bench.judge.checks import NO_SPACE_ADVICE, check_complete
 from penstock.model.bench.load import LoadDocument
 from penstock.model.errors import PenstockError
 from penstock.model.events import DetectorSeriesEnd, Failed, parse_event
 from penstock.model.failure import Failure, failure_of
 from penstock.model.plans import DetectorPlan, FilesTarget, TcpTarget, ZmqTarget
+from penstock.programs.load import load
 from penstock.programs.simulate import _target_remedy
 
 
@@ -85,3 +89,30 @@ def test_failures_of_programs_are_events() -> None:
     end = parse_event("penstock-detector", json.dumps({"event": "series_end", "failure": {"code": "io"}}))
     assert isinstance(end, DetectorSeriesEnd)
     assert end.failure == Failure(code="io")
+
+
+def test_what_a_run_created_is_known_though_it_measured_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second of its files was in the way."""
+    events = [
+        {"event": "made", "made": {"files": [[0, 0]], "partial": [], "names": []}},
+        {"event": "failed", "code": "already_exists", "path": "", "detail": "the name is taken"},
+    ]
+    (tmp_path / "events").write_text("".join(json.dumps(each) + "\n" for each in events))
+    program = tmp_path / "penstock-load"
+    program.write_text(f"#!/bin/sh\ncat > /dev/null\ncat {tmp_path}/events\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PENSTOCK_BIN", str(tmp_path))
+    folder = BenchFolder.make(tmp_path)
+    folder.announce(FileSet(prefix="frame-", count=2))
+    own, mine = (folder.path / f"frame-{number:09}.bin" for number in range(2))
+    own.write_text("x")
+    mine.write_text("the user's")
+    with pytest.raises(PenstockError, match="exit code 1"):
+        load(frames_document().plan, lambda _: None, on_made=partial(folder.note_made, "frame-"))
+    with pytest.raises(PenstockError, match=f"{mine.name} does not belong to this run"):
+        folder.remove()
+    folder.close()
+    assert mine.exists()
+    assert not own.exists()
