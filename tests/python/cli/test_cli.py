@@ -362,7 +362,7 @@ DRY_RUNS = [
     "bench frames . --frame-size 1MB --rate 1 --seconds 1",
     "bench stream . --size 1MiB",
     "bench metadata . --items 10",
-    "bench uvbuffer . --seconds 1",
+    "bench uvbuffer . --seconds 20",
     "bench network 127.0.0.1",
     "campaign pilatus-6m-rates --target .",
     "describe . --measure",
