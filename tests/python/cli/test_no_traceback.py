@@ -279,12 +279,14 @@ def test_signal_before_the_command_starts_ends_it(line: str, number: signal.Sign
 def test_signal_that_came_before_python_had_started_is_held() -> None:
     """The signal is pending from the first instruction on, as `.venv/bin/penstock` starts Python."""
     command = [sys.executable, "-m", "penstock", "detectors"]
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         process.send_signal(signal.SIGINT)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (1, "", "error: interrupted\n")
 
