@@ -58,6 +58,7 @@ def come_back_until_closed(recorder: Recorder, frames: Frames, acknowledged: set
     raise AssertionError("the series does not come to its end")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direct", [True, False] if is_long() else [True])
 def test_the_series_goes_on_once_the_device_does(direct: bool, tmp_path: Path) -> None:
     at = tmp_path / "at"

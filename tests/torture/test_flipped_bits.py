@@ -114,6 +114,7 @@ def is_found(file: Path) -> bool:
     return not report.ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", list(LAYOUTS))
 def test_flipped_bit_is_found_or_harmless(tmp_path: Path, layout: str) -> None:
     file = record(tmp_path, LAYOUTS[layout])

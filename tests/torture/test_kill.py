@@ -173,6 +173,7 @@ def ranks_of(number: int) -> int | None:
     return None if is_long() else number + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(rounds(2)))
 def test_kill(number: int, tmp_path: Path) -> None:
     started = time.monotonic()

@@ -20,6 +20,7 @@ SYSTEMS = {"xfs": 0.4, "xrootd": 0.5, "moosefs": 3.0, "gluster": 8.0}
 ENDS = ("down", "failed up", "command", "supervisor", "guard", "both")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", [pytest.param(each, marks=requires(each)) for each in SYSTEMS])
 def test_nothing_stays_behind(system: str) -> None:
     for number in range(rounds(1)):

@@ -137,6 +137,7 @@ def assert_told(document: LoadDocument, *reasons: str) -> None:
         assert phase.operations == phase.times.service.count
 
 
+@pytest.mark.slow
 @needs_root
 @any_back_end
 def test_a_full_disk_is_told_with_what_was_measured(name: str, tmp_path: Path) -> None:
@@ -173,6 +174,7 @@ def test_direct_writes_that_are_cut_short_in_a_page_are_told(name: str, left: in
         assert_told(document, "no space", "no space left")
 
 
+@pytest.mark.slow
 @needs_root
 @any_back_end
 def test_a_device_that_fails_is_told(name: str, tmp_path: Path) -> None:
@@ -247,6 +249,7 @@ SHARED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(SHARED))
 @pytest.mark.parametrize("what", ["link", "file"])
 def test_what_is_in_the_place_of_a_shared_file_is_left_alone(name: str, what: str, tmp_path: Path) -> None:
@@ -265,6 +268,7 @@ def test_what_is_in_the_place_of_a_shared_file_is_left_alone(name: str, what: st
     assert theirs.read_bytes() == THEIRS
 
 
+@pytest.mark.slow
 @needs_root
 @pytest.mark.parametrize("name", list(SHARED))
 @pytest.mark.parametrize("content", [b"", THEIRS], ids=["empty", "filled"])

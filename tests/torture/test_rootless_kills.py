@@ -17,6 +17,7 @@ SYSTEMS = {"xrootd": 1.0, "moosefs": 4.0}
 ENDS = ("down", "failed up", "command", "supervisor", "guard", "both")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", [pytest.param(each, marks=requires(each)) for each in SYSTEMS])
 def test_nothing_stays_behind_of_an_ordinary_user(system: str) -> None:
     for number in range(rounds(1)):

@@ -67,6 +67,7 @@ def send_until_full(recorder: Recorder, sender: Sender) -> int:
     raise AssertionError(f"the storage is not full; the log: {list(recorder.program.log)}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durability", ["none", "interval", "segment"] if is_long() else ["segment"])
 @pytest.mark.parametrize("kind", list(PLACES) if is_long() else ["tmpfs"])
 @pytest.mark.usefixtures("without_privilege")
@@ -110,6 +111,7 @@ def test_the_series_goes_on(
     say(f"full {kind}, {durability}: {sent} sent until full, {end.lost} lost and sent again")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_privilege")
 def test_a_detector_sends_again_what_was_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = tmp_path / "at"

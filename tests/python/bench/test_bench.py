@@ -44,6 +44,7 @@ def valid_run(text: str) -> Run:
     return Run.model_validate_json(text)
 
 
+@pytest.mark.slow
 def test_frames_are_written_counted_and_removed(run: RunCommand, target: Path) -> None:
     finished = run("bench", "frames", str(target), *FRAMES)
     assert finished.returncode in (0, 4), finished.stderr  # 4: this machine was too busy for it
@@ -203,6 +204,7 @@ def test_a_generator_that_cannot_end_is_not_waited_for(
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_generator_that_was_stopped_says_so(tmp_path: Path) -> None:
     """A stall that is not the storage's: the run is invalid, not the storage slow."""
     output, target = tmp_path / "run.json", tmp_path / "target"
@@ -244,6 +246,7 @@ def test_a_killed_run_is_cleaned_by_its_manifest(run: RunCommand, tmp_path: Path
     assert "nothing to remove" in run("bench", "clean", str(tmp_path)).stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["file_a_frame", "file_a_writer"])
 def test_somebodys_file_in_the_way_is_not_removed(layout: str, run: RunCommand, tmp_path: Path) -> None:
     """It has the name of a file that the run would have made."""

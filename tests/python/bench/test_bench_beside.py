@@ -249,6 +249,7 @@ def test_effects_are_ratios_within_blocks() -> None:
     assert found["lost"].ratio is None, "nothing was lost alone"
 
 
+@pytest.mark.slow
 def test_a_storm_of_names_runs_beside(run: RunCommand, tmp_path: Path) -> None:
     storm = "metadata --items 300 --iterations 3 --size 1KiB --rename --threads 2"
     finished = run("bench", "frames", str(tmp_path), *FRAMES, "--background", storm, "--blocks", "1")

@@ -54,6 +54,7 @@ def test_a_store_is_a_file_that_h5py_reads(run: RunCommand, tmp_path: Path) -> N
         assert len(numpy.unique(content["data"][:, 0:8].view("u8"))) == 16, "each row is another one"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
 @pytest.mark.parametrize("order", ["sequential", "random"])
 def test_ranks_fill_one_store(run: RunCommand, tmp_path: Path, mpi: str, order: str) -> None:

@@ -138,6 +138,7 @@ def test_the_speed_of_a_link_is_what_was_set(listen: Listen) -> None:
         assert 0.5 < transfer.share_of_link < 1.05, transfer
 
 
+@pytest.mark.slow
 def test_a_round_trip_takes_what_the_link_takes(listen: Listen) -> None:
     """Half a megabyte each way at 40 Mbit/s: 0.1 s there and 0.1 s back, less what the bucket holds."""
     options = ("--seconds", "0.2", "--latency", "512KiB", "--latency-seconds", "1", "--yes", "--json")

@@ -168,6 +168,7 @@ def test_one_client_at_a_time(run: RunCommand, listen: Listen) -> None:
     assert "another client is measuring" in second.stderr
 
 
+@pytest.mark.slow
 def test_silence_ends_within_a_limit(listen: Listen) -> None:
     """Nobody who only connects, or begins a message and stops, stays for long."""
     other = listen("127.0.0.1:0")
@@ -202,6 +203,7 @@ def _until_it_transfers(process: "subprocess.Popen[str]") -> None:
     raise AssertionError("it ended before its first transfer")
 
 
+@pytest.mark.slow
 def test_a_killed_peer_leaves_what_was_measured(listen: Listen, tmp_path: Path) -> None:
     other, output = listen("127.0.0.1:0"), tmp_path / "run.json"
     process = _measuring(other.address, output, "600")

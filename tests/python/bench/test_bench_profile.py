@@ -134,6 +134,7 @@ def test_a_run_has_its_profile(run: RunCommand, tmp_path: Path) -> None:
     assert list(target.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_campaign_has_a_value_for_each_kind_of_work(run: RunCommand, tmp_path: Path) -> None:
     if not _perf_may_be_used(tmp_path):
         pytest.skip("perf is not permitted here")

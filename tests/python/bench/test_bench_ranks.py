@@ -297,6 +297,7 @@ def test_an_interruption_leaves_the_figures_of_all_ranks(long_run: Callable[...,
     assert list(command.target.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_killed_rank_costs_its_figures_alone(long_run: Callable[..., Command]) -> None:
     """Open MPI asks the others to end before it kills them."""
     command = long_run("openmpi")
@@ -314,6 +315,7 @@ def test_a_killed_rank_costs_its_figures_alone(long_run: Callable[..., Command])
     assert list(command.target.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_names_of_a_killed_rank_are_cleared_up(long_run: Callable[..., Command]) -> None:
     """Whether or not the other rank could report before Open MPI killed it."""
     command = long_run("openmpi", "metadata", "--items", "1000000", "--only", "files")
@@ -330,6 +332,7 @@ def test_names_of_a_killed_rank_are_cleared_up(long_run: Callable[..., Command])
     assert result.validity == "invalid"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mpi", "victim"), [("openmpi", 0), ("mpich", 0), ("mpich", 1)])
 def test_a_job_whose_figures_are_lost_says_so(
     long_run: Callable[..., Command], mpi: str, victim: int
@@ -344,6 +347,7 @@ def test_a_job_whose_figures_are_lost_says_so(
     assert list(command.target.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_rank_killed_between_collective_calls_hangs_nobody(long_run: Callable[..., Command]) -> None:
     options = ("--backend", "mpiio", "--shared", "--collective", "--sync", "each", "--transfer", "4KiB")
     command = long_run("openmpi", "stream", *options, "--size", "1GiB", "--seconds-max", "300")

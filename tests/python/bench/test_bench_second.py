@@ -162,6 +162,7 @@ views:
 """
 
 
+@pytest.mark.slow
 def test_a_campaign_shows_what_runs_beside_do(run: RunCommand, data: Path, tmp_path: Path) -> None:
     target, output, file = tmp_path / "target", tmp_path / "out.json", tmp_path / "beside.yaml"
     target.mkdir()

@@ -165,6 +165,7 @@ def enter_many(path: Path, document: Path, name: str, count: int, together: Barr
         )
 
 
+@pytest.mark.slow
 def test_processes_that_enter_at_once_lose_nothing(known: Catalogue, tmp_path: Path) -> None:
     """They also make the catalogue at once."""
     context = multiprocessing.get_context("spawn")
@@ -445,6 +446,7 @@ def test_where_the_catalogue_is(tmp_path: Path) -> None:
     assert default_path({}) == Path.home() / ".local/share/penstock/catalogue.sqlite"
 
 
+@pytest.mark.slow
 def test_measurements_are_entered_and_a_catalogue_stops_none(
     run: RunCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

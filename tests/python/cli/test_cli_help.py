@@ -216,6 +216,7 @@ def test_quiet_and_verbose_exclude_each_other() -> None:
     assert "--quiet and --verbose exclude each other" in shown.stderr
 
 
+@pytest.mark.slow
 def test_quiet_prints_no_plan_and_verbose_names_the_program(tmp_path: Path) -> None:
     def bench(*options: str) -> tuple[str, str]:
         command = [sys.executable, "-m", "penstock", "bench", "frames", str(tmp_path), "--rate", "0"]

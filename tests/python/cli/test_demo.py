@@ -55,6 +55,7 @@ def check_left_behind(folder: Path, summary: Summary) -> None:
     assert sorted(path.name for path in folder.glob("*.h5")) == ["phase-1.h5", "phase-2.h5"]
 
 
+@pytest.mark.slow
 def test_simulated(
     programs: dict[str, Path], small_catalogue: Path, tmp_path: Path, view: ProgressView
 ) -> None:

@@ -341,6 +341,7 @@ def test_what_libraries_say_of_damaged_files_does_not_come_through(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a.cbf", "a.tif", "a.npy", "a.h5"])
 def test_a_wrong_byte_anywhere_leads_to_images_or_to_an_error_of_ours(tmp_path: Path, name: str) -> None:
     path = tmp_path / name

@@ -48,6 +48,7 @@ def copy(record: Record, run: Run, tmp_path: Path) -> Path:
     return tmp_path / "copy.h5"
 
 
+@pytest.mark.slow
 def test_copy_of_a_recording_is_not_called_damaged(copy: Path, run: Run) -> None:
     checked = run("check", str(copy))
     assert checked.returncode == ExitCode.CANNOT_TELL, checked.stdout + checked.stderr

@@ -57,6 +57,7 @@ def damage(path: Path) -> None:
         bytes_of.write(b"\xa5\x5a\xa5\x5a")
 
 
+@pytest.mark.slow
 def test_a_joint_file_is_as_whole_as_its_series(folder: Path, run: Run) -> None:
     one = checked(run, folder / "s.h5")[1]
     code, report, lines = checked(run, folder / "both.h5")

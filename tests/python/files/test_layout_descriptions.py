@@ -182,6 +182,7 @@ LARGE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [pytest.param(kind, marks=pytest.mark.slow if kind.startswith("YAML") else ()) for kind in LARGE],

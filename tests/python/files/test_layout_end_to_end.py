@@ -316,6 +316,7 @@ def test_many_objects_with_odd_names(recorded: Recorded, tmp_path: Path) -> None
             assert file[group][name][...].tolist() == list(range(len(frames))), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     ["groups", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("constants", "deep", "YAML"))],
@@ -383,6 +384,7 @@ def test_a_per_cent_sign_in_a_path_is_a_letter(recorded: Recorded, run: Run, tmp
     assert checked.returncode == 0, checked.stdout
 
 
+@pytest.mark.slow
 def test_a_killed_recorders_file_is_recovered(record: Record, run: Run, tmp_path: Path) -> None:
     layout = tmp_path / "moved.yaml"
     layout.write_text(EVERYTHING_MOVED, encoding="utf-8")
@@ -408,6 +410,7 @@ def test_a_killed_recorders_file_is_recovered(record: Record, run: Run, tmp_path
             assert "end_time" not in file["/entry"]
 
 
+@pytest.mark.slow
 def test_a_series_goes_on_in_its_layout(record: Record, run: Run, tmp_path: Path, free_port: int) -> None:
     layout = tmp_path / "moved.yaml"
     # The simulator's frames bring no values of their own: areaDetector's are made for them.
@@ -434,6 +437,7 @@ def test_a_series_goes_on_in_its_layout(record: Record, run: Run, tmp_path: Path
         assert (file["/run/dose_first"][()], file["/run"].attrs["dose_at_end"]) == (0, frames - 1)
 
 
+@pytest.mark.slow
 def test_a_series_does_not_go_on_in_another_layout(
     record: Record, run: Run, tmp_path: Path, free_port: int
 ) -> None:

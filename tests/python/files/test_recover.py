@@ -27,6 +27,7 @@ def left(record: Record, tmp_path: Path) -> Path:
     return ended_in_mid_series(record, tmp_path, frames=300)
 
 
+@pytest.mark.slow
 def test_a_killed_recorders_file_is_completed(left: Path, run: Run) -> None:
     with contextlib.suppress(OSError), h5py.File(left) as _:
         pytest.fail("a file that was left open opens without a word")
@@ -65,6 +66,7 @@ def test_a_killed_recorders_file_is_completed(left: Path, run: Run) -> None:
     assert (again["way"], again["written"]) == ("nothing", False)
 
 
+@pytest.mark.slow
 def test_a_file_that_is_being_recorded_is_no_case_for_a_recovery(
     record: Record, run: Run, tmp_path: Path
 ) -> None:
@@ -113,6 +115,7 @@ def test_the_end_is_when_the_last_frame_came(record: Record, run: Run, tmp_path:
         assert abs(end.timestamp() - received.max() / 1e9) < 0.001
 
 
+@pytest.mark.slow
 def test_a_file_without_its_structure_comes_back_from_its_segments(left: Path, run: Run) -> None:
     with left.open("r+b") as file:
         file.write(b"\0" * 2048)  # superblock and root group

@@ -389,6 +389,7 @@ def test_a_movie_has_every_frame(small: Path, tmp_path: Path, suffix: str) -> No
         assert numpy.abs(small_frame[has_value] - wanted[has_value][:, None]).max() <= 5
 
 
+@pytest.mark.slow
 def test_the_command_writes_into_the_current_folder(
     small: Path, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -31,6 +31,7 @@ LOADS = re.compile(
 )
 
 
+@pytest.mark.slow
 def test_site_builds_and_loads_nothing_from_other_hosts(tmp_path: Path) -> None:
     site = tmp_path / "site"
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(site)]

@@ -338,6 +338,7 @@ class SlowingPlace(NullPlace):
         return done
 
 
+@pytest.mark.slow
 def test_an_unpaced_run_ends_though_the_storage_became_slow(tmp_path: Path) -> None:
     """As many frames as the first run promised would take minutes."""
     verdict = measure(request_of(30.0), SlowingPlace(tmp_path, 0.001), ignore)

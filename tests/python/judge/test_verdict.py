@@ -67,6 +67,7 @@ def test_all_steps_of_a_small_detector_on_memory(run: RunCommand, memory: Path, 
     assert len(set(prefixes)) == len(prefixes), "files of two steps could be mistaken"
 
 
+@pytest.mark.slow
 def test_a_quick_verdict_has_two_runs(run: RunCommand, memory: Path) -> None:
     finished = run("verdict", "custom", str(memory), *SMALL, "--seconds", "2", "--quick", "--yes", "--json")
     verdict = valid_verdict(finished.stdout)
@@ -96,6 +97,7 @@ def test_verdict_of_a_detector_that_is_too_fast(run: RunCommand, tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_leaves_what_was_measured_and_nothing_else(
     number: signal.Signals, tmp_path: Path, memory: Path
@@ -138,6 +140,7 @@ def wait_until_blocked(process: subprocess.Popen[str]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["from the start", "while it measures", "at the end"])
 def test_a_signal_is_heard_though_nobody_reads_the_output(when: str, tmp_path: Path, memory: Path) -> None:
     """As of `penstock verdict 2>&1 | sleep 1000`: the pipe is full. A disk may be long at removing files."""
@@ -229,6 +232,7 @@ def test_a_verdict_whose_document_cannot_be_written_is_shown(
     assert list(memory.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_somebodys_file_in_the_folder_takes_nothing_from_the_answer(memory: Path, tmp_path: Path) -> None:
     output = tmp_path / "verdict.json"
     options = ("--seconds", "2", "--quick", "--yes", "--output", str(output))
@@ -244,6 +248,7 @@ def test_somebodys_file_in_the_folder_takes_nothing_from_the_answer(memory: Path
     assert (folder / "mine").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_a_run_beside_another_one_on_the_same_target_says_so(tmp_path: Path) -> None:
     options = ("--frame-size", "4KiB", "--rate", "20", "--yes", "--json")
     with start("bench", "frames", str(tmp_path), *options, "--seconds", "600") as first:

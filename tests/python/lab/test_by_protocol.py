@@ -66,6 +66,7 @@ def stored(run: Run, name: str) -> list[str]:
     return [str(each) for each in Place(name).folder.rglob("penstock-bench-*")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", _SYSTEMS)
 def test_what_is_written_is_read_back_and_removed(run: Run, name: str, system: str) -> None:
     up(run, system, name)
@@ -98,6 +99,7 @@ def test_names_and_repetitions_by_root(run: Run, name: str, tmp_path: Path) -> N
     assert stored(run, name) == []
 
 
+@pytest.mark.slow
 @requires("xrootd")
 def test_nothing_is_left_behind_a_redirector(run: Run, name: str) -> None:
     """Each server has a directory of its own. The run is too short to be valid."""
@@ -126,6 +128,7 @@ def test_files_of_the_user_in_the_directory_of_a_run_stay(run: Run, name: str) -
     assert not folder.exists()
 
 
+@pytest.mark.slow
 @requires("xrootd")
 def test_a_run_of_names_that_is_interrupted_leaves_nothing(run: Run, name: str) -> None:
     up(run, "xrootd", name)

@@ -97,6 +97,7 @@ def test_moosefs_keeps_what_was_synced(laboratory: Callable[..., list[dict[str, 
     assert [each for each in found if each["outcome"] != "kept"] == []
 
 
+@pytest.mark.slow
 @requires("moosefs")
 def test_the_model_compares_two_clients(laboratory: Callable[..., list[dict[str, str]]]) -> None:
     """MooseFS shows data of the other client late, the later the busier the machine is."""
@@ -105,6 +106,7 @@ def test_the_model_compares_two_clients(laboratory: Callable[..., list[dict[str,
     assert "seed" in found["detail"] or found["outcome"] == "kept"
 
 
+@pytest.mark.slow
 @requires("xfs")
 def test_a_full_file_system_of_the_kernel(laboratory: Callable[..., list[dict[str, str]]]) -> None:
     killed, full = laboratory("xfs", "a full system", "synced data survive a killed server")

@@ -79,6 +79,7 @@ def test_the_only_server_stalls(run: Run, name: str) -> None:
     assert not [each for each in Path(json.loads(done.stdout)["mount"]).iterdir() if each.name != "probe"]
 
 
+@pytest.mark.slow
 @requires("moosefs")
 def test_a_killed_server_of_three_costs_no_frame(run: Run, name: str, tmp_path: Path) -> None:
     assert run("lab", "up", "moosefs", "--name", name, *SMALL).returncode == 0

@@ -35,6 +35,7 @@ def name() -> Iterator[str]:
         yield free
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_up_used_and_down(run: Run, name: str, kind: str) -> None:
     state = up(run, kind, name)
@@ -54,6 +55,7 @@ def test_up_used_and_down(run: Run, name: str, kind: str) -> None:
     assert "does not exist" in again.stderr
 
 
+@pytest.mark.slow
 def test_servers_of_a_laboratory_are_reached_through_its_own_network(run: Run, name: str) -> None:
     up(run, "moosefs", name, "--servers", "2", "--clients", "2", "--link", "100Mb/s")
     state = json.loads(run("lab", "status", name, "--json").stdout)
@@ -73,6 +75,7 @@ def test_servers_of_a_laboratory_are_reached_through_its_own_network(run: Run, n
     assert time.monotonic() - begin > 1.0
 
 
+@pytest.mark.slow
 def test_a_server_that_fails_is_healed(run: Run, name: str) -> None:
     state = up(run, "moosefs", name)
     kept = run("lab", "exec", name, "--", "mfsgettrashtime", state["mount"])
@@ -92,6 +95,7 @@ def test_a_server_that_fails_is_healed(run: Run, name: str) -> None:
     assert (missing.returncode, "servers 1 to 3" in missing.stderr) == (2, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "system", [["xfs"], ["moosefs", "--option", "goal=1"], ["moosefs", "--servers", "1"]]
 )
@@ -137,6 +141,7 @@ def test_the_rate_of_a_disk_from_the_start_comes_back_with_heal(run: Run, name: 
     assert _seconds_of_8_mib(file) > 0.7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--ranks", "2")])
 def test_the_load_generator_counts_as_its_client_and_is_held_to_its_disks(
     run: Run, name: str, options: tuple[str, ...]

@@ -83,6 +83,7 @@ def measured(laboratory: Laboratory, *words: str) -> BenchRun:
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [(), ("--shared",), ("--buffered",), ("--backend", "store", "--shared"), ("--backend", "mpiio")],
@@ -101,6 +102,7 @@ def test_a_stream_is_read_through_another_client_than_it_was_written(
         assert sent > 16 * MIB
 
 
+@pytest.mark.slow
 def test_frames_go_through_both_clients(laboratory: Laboratory) -> None:
     before = laboratory.carried()
     result = measured(laboratory, "frames", "--rate", "50", "--frames", "60", "--frame-size", "256KiB")
@@ -162,6 +164,7 @@ def test_two_clients_and_three_ranks_would_read_what_they_wrote(laboratory: Labo
     assert "client-1: ranks 0, 2; client-2: rank 1" in written.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("files", ["one", "per_writer"])
 def test_ranks_of_a_recorder_write_through_their_own_clients(
     record: Record, laboratory: Laboratory, files: str

@@ -55,6 +55,7 @@ def _runs(process: str) -> bool:
     return Path(f"/proc/{process}").exists()
 
 
+@pytest.mark.slow
 @requires("moosefs")
 def test_a_killed_server_costs_no_frame(run: Run, tmp_path: Path) -> None:
     target = "lab:moosefs,servers=3,goal=2,disks=loop:400MiB"
@@ -84,6 +85,7 @@ def _assert_as_scheduled(run: Measured, fault: str) -> None:
     assert (run.stored.written, run.stored.wrong) == (120, 0)
 
 
+@pytest.mark.slow
 @requires("moosefs")
 def test_a_dip_is_as_long_as_an_independent_probe_sees_it(run: Run, tmp_path: Path, name: str) -> None:
     """Both servers have a copy of everything: without one of them nothing is written.
@@ -106,6 +108,7 @@ def test_a_dip_is_as_long_as_an_independent_probe_sees_it(run: Run, tmp_path: Pa
     assert [each.name for each in mount.iterdir()] == ["probe"]
 
 
+@pytest.mark.slow
 @requires("moosefs")
 def test_an_interrupted_campaign_leaves_no_server_failed(run: Run, tmp_path: Path, name: str) -> None:
     up(run, "moosefs", name, "--servers", "3")

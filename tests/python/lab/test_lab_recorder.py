@@ -23,6 +23,7 @@ def mount(request: pytest.FixtureRequest) -> Iterator[Path]:
         yield Path(json.loads(up.stdout)["mount"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("placement", ["log", "slots"])
 def test_a_series_is_recorded_and_right(

@@ -91,6 +91,7 @@ def test_a_guard_that_is_late_does_not_sweep_the_next_laboratory(run: Run, name:
         assert "is there already" in second.stderr
 
 
+@pytest.mark.slow
 def test_a_guard_goes_on_sweeping_when_it_is_told_to_end(run: Run, name: str) -> None:
     up(run, "moosefs", name)
     guard, _ = watchers(name)
@@ -106,6 +107,7 @@ def test_a_guard_goes_on_sweeping_when_it_is_told_to_end(run: Run, name: str) ->
     assert not traces(name), traces(name)
 
 
+@pytest.mark.slow
 def test_a_supervisor_that_does_not_answer_is_taken_down(run: Run, name: str) -> None:
     up(run, "xfs", name)
     _, supervisor = watchers(name)
@@ -135,6 +137,7 @@ def test_commands_of_a_laboratory_end_with_it(run: Run, name: str) -> None:
     assert not subprocess.run(["pgrep", "-f", marker], capture_output=True, check=False).stdout
 
 
+@pytest.mark.slow
 def test_faults_compose(run: Run, name: str) -> None:
     up(run, "moosefs", name)
 

@@ -53,6 +53,7 @@ def test_clients_read_what_they_wrote_after_the_server_was_killed(
     without_traces(name)
 
 
+@pytest.mark.slow
 def test_a_redirector_spreads_files_and_finds_them_after_a_server_came_back(
     run: Run, name: str, tmp_path: Path
 ) -> None:
@@ -88,6 +89,7 @@ def test_two_laboratories_have_their_own_files(run: Run, name: str, tmp_path: Pa
         assert copy(run, other, f"{urls[0]}/a", tmp_path / "out") != 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("curl") is None, reason="requires curl")
 @pytest.mark.parametrize("servers", [1, 2])
 def test_files_are_the_same_over_http(run: Run, name: str, tmp_path: Path, servers: int) -> None:

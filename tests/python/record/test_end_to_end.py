@@ -28,6 +28,7 @@ def simulate(run: Run, address: str, *arguments: str) -> "subprocess.CompletedPr
     return run("simulate", *SMALL, "--rate", "max", "--to", f"tcp://{address}", *arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", ["none", "bslz4", "bszstd", "lz4", "zstd", "deflate"])
 def test_record_simulate_check_and_read(record: Record, run: Run, tmp_path: Path, codec: str) -> None:
     recorder = record(tmp_path, "--codec", codec)

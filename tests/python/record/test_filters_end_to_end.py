@@ -12,6 +12,7 @@ from pathlib import Path
 import h5py
 import hdf5plugin
 import numpy
+import pytest
 from conftest import Record, Recorded
 from detector_stream import SHAPE, frames_of, send, start_message
 from mid_series import stamps_are_right
@@ -153,6 +154,7 @@ def test_parameters_with_which_a_plug_in_fails_are_refused_before_there_is_a_fil
     assert not (tmp_path / "s.h5").exists()
 
 
+@pytest.mark.slow
 def test_a_killed_recorders_file_is_recovered_and_gone_on_in(
     record: Record, run: Run, tmp_path: Path, free_port: int
 ) -> None:

@@ -71,6 +71,7 @@ def test_one_reader_reads_all_layouts(
     check(run, moved / "s.h5", 203)
 
 
+@pytest.mark.slow
 def test_a_member_is_a_file_of_its_own_and_one_that_is_missing_reads_as_fill(
     job: Callable[..., Job], run: Run, tmp_path: Path
 ) -> None:
@@ -121,6 +122,7 @@ def test_a_member_is_a_file_of_its_own_and_one_that_is_missing_reads_as_fill(
     assert any("s_member_1.h5" in finding["where"] for finding in json.loads(checked.stdout)["findings"])
 
 
+@pytest.mark.slow
 def test_names_that_are_taken_are_told_before_the_first_frame(
     job: Callable[..., Job], run: Run, tmp_path: Path
 ) -> None:

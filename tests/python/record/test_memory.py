@@ -5,6 +5,7 @@ from pathlib import Path
 
 import cbor2
 import h5py
+import pytest
 from conftest import Record
 from plain_client import CLOSED, END, Client, frames_of, image_fields
 from pusher import Pusher
@@ -30,6 +31,7 @@ def recorder_of(pid: int) -> int:
     return found
 
 
+@pytest.mark.slow
 def test_a_thousand_texts_a_frame_take_no_more_memory_than_is_promised(
     record: Record, tmp_path: Path, free_port: int
 ) -> None:

@@ -96,6 +96,7 @@ def test_a_series_that_ends_early(record: Record, run: Run, tmp_path: Path) -> N
     assert stamps_are_right(file) == received > 250
 
 
+@pytest.mark.slow
 def test_a_killed_recorders_frames_are_recovered(record: Record, run: Run, tmp_path: Path) -> None:
     file = ended(record, tmp_path, kill)
     done = run("recover", str(file))

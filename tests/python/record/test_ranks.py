@@ -219,6 +219,7 @@ def test_frames_that_two_ranks_received_are_there_once(
     assert recorder.stop() == 0, "".join(recorder.log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", [0, 1])
 def test_what_was_acknowledged_survives_a_killed_rank(
     job: Callable[..., Job], run: Run, tmp_path: Path, victim: int

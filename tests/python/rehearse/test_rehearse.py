@@ -64,6 +64,7 @@ def test_every_frame_is_compared_and_nothing_is_left(target: Path, tmp_path: Pat
     assert list(target.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_soak_of_several_series_needs_the_space_of_one(target: Path, tmp_path: Path) -> None:
     config = configured(tmp_path, codec={"encoding": "none"})
     document = tmp_path / "rehearsal.json"
@@ -84,6 +85,7 @@ def test_soak_of_several_series_needs_the_space_of_one(target: Path, tmp_path: P
 FAST = ("custom", "--rows", "256", "--columns", "256", "--rate", "1500")
 
 
+@pytest.mark.slow
 def test_slow_codec_is_named_and_the_answer_is_no(target: Path, tmp_path: Path) -> None:
     arguments = (*FAST, str(target), "--config", slow_codec(tmp_path), "--seconds", "4", "--yes")
     found = rehearse(*arguments, "--search-time", "0", "--soak", "0", codes=(1,))
@@ -129,6 +131,7 @@ def test_over_zmq_as_the_configuration_says(target: Path, tmp_path: Path) -> Non
     assert found.answer in ("yes", "likely yes")
 
 
+@pytest.mark.slow
 def test_two_ranks_record_together(target: Path) -> None:
     found = rehearse(*SMALL, str(target), *SHORT, "--ranks", "2")
     assert found.ranks == 2
@@ -136,6 +139,7 @@ def test_two_ranks_record_together(target: Path) -> None:
     assert found.missing == 0
 
 
+@pytest.mark.slow
 def test_dropped_frames_are_never_a_yes(target: Path, tmp_path: Path) -> None:
     config = slow_codec(tmp_path, when_full="drop")
     arguments = (*FAST, str(target), "--config", config, "--seconds", "4", "--yes")

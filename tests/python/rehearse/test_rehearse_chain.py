@@ -3,6 +3,8 @@
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from penstock.bench.rehearse.chain import Chain, SeriesRequest
 from penstock.bench.rehearse.request import Images, RehearsalRequest
 from penstock.bench.rehearse.sources import rehearsal_plan
@@ -14,6 +16,7 @@ from penstock.model.events import Event, StageTimes
 FRAMES = 100
 
 
+@pytest.mark.slow
 def test_stages_are_reported_until_the_last_frame_is_compressed(
     tmp_path: Path, programs: dict[str, Path]
 ) -> None:

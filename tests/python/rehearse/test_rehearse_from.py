@@ -82,6 +82,7 @@ def until(condition: Callable[[], bool], seconds: float = 30) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_every_frame_of_another_host_is_checked(target: Path, server: SshServer) -> None:
     found = rehearse(target, "dcu", "--seconds", "6", "--buffer-seconds", "10")
     assert found.answer in ("yes", "likely yes")
@@ -93,11 +94,13 @@ def test_every_frame_of_another_host_is_checked(target: Path, server: SshServer)
     until(lambda: remote_names(server) == [])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("tcsh") is None, reason="tcsh is not installed (Debian: tcsh)")
 def test_login_shell_of_the_other_host_need_not_be_posix(target: Path, server: SshServer) -> None:
     assert rehearse(target, "other-shell").missing == 0
 
 
+@pytest.mark.slow
 def test_detector_on_another_host_binds_ports_of_zmq_sources(
     target: Path, server: SshServer, tmp_path: Path, free_port: int
 ) -> None:
@@ -107,6 +110,7 @@ def test_detector_on_another_host_binds_ports_of_zmq_sources(
     assert found.configuration["sources"][0]["endpoint"] == f"tcp://127.0.0.1:{free_port}"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CLOCK_LIBRARY is None, reason="libfaketime is not installed (Debian: faketime)")
 def test_clock_of_another_host_is_not_used_but_noted(target: Path, server: SshServer) -> None:
     found = rehearse(target, "ahead")
@@ -200,6 +204,7 @@ def _until_soak(document: Path, server: SshServer) -> None:
     time.sleep(1)
 
 
+@pytest.mark.slow
 def test_interrupt_ends_the_detector_on_the_other_host(
     target: Path, server: SshServer, tmp_path: Path, free_port: int
 ) -> None:
@@ -213,6 +218,7 @@ def test_interrupt_ends_the_detector_on_the_other_host(
     assert list(target.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_connection_that_ends_is_named_and_ends_the_detector(
     target: Path, server: SshServer, tmp_path: Path
 ) -> None:

@@ -118,6 +118,7 @@ def test_a_campaign_has_a_row_for_each_target() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_only_reports_of_several_documents_have_an_overview(run: RunCommand, tmp_path: Path) -> None:
     paths = []
     for name, document in DOCUMENTS.items():

@@ -328,6 +328,7 @@ def write(path: Path, document: BaseModel) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_the_command_writes_what_it_is_asked_for(run: RunCommand, tmp_path: Path) -> None:
     paths = [write(tmp_path / f"{name}.json", document) for name, document in DOCUMENTS.items()]
     files = {"--output": tmp_path / "r.html", "--markdown": tmp_path / "r.md", "--csv": tmp_path / "r.csv"}

@@ -67,6 +67,7 @@ def run_of(target: Path, *options: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", [pytest.param("older", marks=pytest.mark.slow), "growing"])
 def test_jobs_read_while_frames_are_recorded(tmp_path: Path, read: str) -> None:
     run = run_of(tmp_path, "--read", read)

@@ -85,6 +85,7 @@ def test_the_truth_is_that_of_the_files(target: Path) -> None:
         assert file["truth"]["navigate"]["sums"]["Jet_pt"] == sum(bits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", ["scan", "navigate"])
 def test_events_are_counted_and_correct(target: Path, pattern: str) -> None:
     before = [each.stat().st_mtime_ns for each in data_files(target)]
@@ -101,6 +102,7 @@ def test_events_are_counted_and_correct(target: Path, pattern: str) -> None:
     assert not list(target.glob("penstock-bench-*"))
 
 
+@pytest.mark.slow
 def test_read_ahead_costs_bytes(target: Path) -> None:
     _, run = analysed(target, "--compression", "none", "--read-ahead", "4MiB")
     assert check(run, "events correct")[0] == "ok"
@@ -108,6 +110,7 @@ def test_read_ahead_costs_bytes(target: Path) -> None:
     assert run["science"]["findings"]
 
 
+@pytest.mark.slow
 def test_a_file_that_stays_in_the_page_cache_makes_a_run_invalid(target: Path) -> None:
     mount = find_mount(target)
     if mount is None or mount.kind in ("tmpfs", "ramfs"):
@@ -125,6 +128,7 @@ def test_a_file_that_stays_in_the_page_cache_makes_a_run_invalid(target: Path) -
     assert check(run, "read from the storage")[0] == "ok"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pattern", "branch"), [("scan", "MET_pt"), ("navigate", "Jet_pt")])
 def test_a_wrong_event_is_found(target: Path, tmp_path: Path, pattern: str, branch: str) -> None:
     """One bit of one value, in an event that the pattern reads."""
@@ -151,6 +155,7 @@ def ntuples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_an_rntuple_has_the_events_of_a_tree(target: Path, ntuples: Path) -> None:
     names = ["event", "trigger", "MET_pt", "Muon_pt", "Jet_pt", "Cell_e"]
     for of_tree, of_ntuple in zip(data_files(target), data_files(ntuples), strict=True):
@@ -160,6 +165,7 @@ def test_an_rntuple_has_the_events_of_a_tree(target: Path, ntuples: Path) -> Non
             assert ntuple[name].array().tolist() == tree[name].array().tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", ["scan", "navigate"])
 def test_events_of_an_rntuple_are_counted_and_correct(ntuples: Path, pattern: str) -> None:
     words = ("--format", "rntuple", "--compression", "none", "--pattern", pattern)
@@ -170,6 +176,7 @@ def test_events_of_an_rntuple_are_counted_and_correct(ntuples: Path, pattern: st
     assert 1 <= amplification < 1.5 if pattern == "scan" else amplification > 2
 
 
+@pytest.mark.slow
 def test_a_wrong_event_of_an_rntuple_is_found(ntuples: Path, tmp_path: Path) -> None:
     """One bit of the first value of a page."""
     shutil.copytree(ntuples, tmp_path / "copy")
@@ -213,6 +220,7 @@ def disturbed(
     return process.returncode, json.loads(said)
 
 
+@pytest.mark.slow
 def test_a_job_that_is_killed_is_named(target: Path) -> None:
     def kill(process: "subprocess.Popen[str]") -> None:
         workers(process)[-1].send_signal(signal.SIGKILL)
@@ -262,6 +270,7 @@ def name() -> Iterator[str]:
         yield free
 
 
+@pytest.mark.slow
 @requires("xrootd")
 @pytest.mark.parametrize(
     "vector", ["--vector-reads", pytest.param("--no-vector-reads", marks=pytest.mark.slow)]

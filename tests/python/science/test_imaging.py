@@ -196,6 +196,7 @@ def test_a_corrupt_chunk_ends_the_job(made: dict[str, Path], tmp_path: Path) -> 
             processed(folder, read="direct", threads=threads)
 
 
+@pytest.mark.slow
 def test_a_wrong_frame_makes_a_run_invalid(tmp_path: Path) -> None:
     """The whole way: the data set is made once; its frames are repeated until the time is over."""
     right = run_of(tmp_path, layout="contiguous", read="direct", seconds=1.5)
@@ -282,6 +283,7 @@ def test_a_file_without_frames_is_refused_before_the_run(
     assert remedy in refused.value.remedy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0, 60])
 def test_a_run_that_is_interrupted_at_once_gives_no_advice_about_its_length(
     tmp_path: Path, seconds: int

@@ -83,12 +83,14 @@ def test_files_of_a_folder(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", _SYSTEMS)
 def test_files_of_a_server(run: Run, name: str, system: str) -> None:
     """Afterwards a data set is made, found, damaged, and removed, as on a file system."""
     require_files_of_a_server(run, name, system)
 
 
+@pytest.mark.slow
 @requires("xrootd")
 def test_files_that_a_redirector_spreads(run: Run, name: str) -> None:
     require_files_of_a_server(run, name, "xrootd", "--servers", "2")

@@ -119,6 +119,7 @@ def test_what_a_job_started_ends_with_it(tmp_path: Path) -> None:
     assert not _runs(str(ended.result["child"]))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(20)
 def test_a_job_that_closes_its_output_and_stays_is_ended(tmp_path: Path) -> None:
     outcome = run_jobs([request_of("closes_its_output", tmp_path)])
@@ -131,6 +132,7 @@ def test_jobs_that_are_stopped_after_a_silence_have_not_succeeded(tmp_path: Path
     assert outcome.problem == "no job did anything for 1 s, and all were stopped"
 
 
+@pytest.mark.slow
 def test_a_job_that_moves_bytes_is_not_silent(tmp_path: Path) -> None:
     outcome = run_jobs([request_of("copies", tmp_path, seconds=14)], patience_s=10)
     assert outcome.problem is None
@@ -175,6 +177,7 @@ def test_an_interrupt_kills_jobs_whose_work_is_of_no_use(tmp_path: Path) -> None
     assert time.monotonic() - begun < 45, "a job that is asked to stop has a minute"
 
 
+@pytest.mark.slow
 def test_an_interrupt_before_the_start_ends_jobs_that_wait(tmp_path: Path) -> None:
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     begun = time.monotonic()

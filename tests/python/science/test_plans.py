@@ -82,6 +82,7 @@ def _made_in(target: Path, spec: DataSpec) -> float:
     return _processor_s() - before
 
 
+@pytest.mark.slow
 def test_making_takes_about_the_time_of_processors_that_is_planned(tmp_path: Path) -> None:
     """Which other programs of the machine do not change. A slow machine takes several times as much."""
     analysis = AnalysisParameters(files=2, file_size=10_000_000)

@@ -201,6 +201,7 @@ def test_a_run_with_a_wrong_trace_is_invalid_and_names_it(tmp_path: Path) -> Non
     assert run.validity == "invalid"
 
 
+@pytest.mark.slow
 def test_a_damaged_input_ends_the_run(tmp_path: Path) -> None:
     run_of(tmp_path)
     (data,) = tmp_path.glob("penstock-data-*/shots-*.sgy")

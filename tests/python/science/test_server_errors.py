@@ -98,6 +98,7 @@ def _unused(scheme: str) -> str:
     return f"{scheme}://127.0.0.1:{port}/{'/' * (scheme == 'root')}data"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["http", "webhdfs", "s3"])
 def test_a_port_where_nothing_listens_is_named(scheme: str) -> None:
     """XRootD's client tries for a time, and says what it likes; commands do not get that far, as below."""

@@ -199,6 +199,7 @@ def test_the_remedy_of_a_short_run_names_both_options() -> None:
     assert refused.value.remedy == "increase --seconds, or reduce --lifetime"
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_what_it_measured(tmp_path: Path) -> None:
     script = (
         "import sys; sys.path.insert(0, 'tests/python/science')\n"

@@ -89,6 +89,7 @@ def test_tiles_go_through_a_filter_plug_in(recorded: Recorded, run: Run, tmp_pat
     assert (report["compared_frames"], report["different_frames"]) == (6, 0)
 
 
+@pytest.mark.slow
 def test_a_killed_recorders_tiles_are_recovered(record: Record, run: Run, tmp_path: Path) -> None:
     left = ended_in_mid_series(record, tmp_path, ["--chunk", "24x96", "--codec", "none"])
     copy = tmp_path / "rebuilt.h5"
@@ -217,6 +218,7 @@ def test_a_start_message_may_bring_the_scan(recorded: Recorded, run: Run) -> Non
     check(run, file)
 
 
+@pytest.mark.slow
 def test_a_killed_recorders_scan_is_recovered(record: Record, run: Run, tmp_path: Path) -> None:
     """Which frame a place has is in the segments, also where HDF5's structures and columns are gone."""
     path = tmp_path / "scan.yaml"

@@ -68,6 +68,7 @@ def stored(path: str | Path) -> tuple[Frames, list[int], dict[str, Any]]:
         return file["/entry/data/data"][()], list(states[()]), dict(states.attrs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("elements", "options", "sent_as", "chunk"),
     [
@@ -108,6 +109,7 @@ def test_elements_become_whole_frames(
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mpi", "elements"), [("openmpi", "1x2"), ("mpich", "2x2")])
 def test_each_element_goes_to_its_rank(run: Run, tmp_path: Path, mpi: str, elements: str) -> None:
     job = Job(tmp_path, 2, "--mpi", mpi, "--threads", "1", "--pool", "256MiB")

@@ -302,6 +302,7 @@ def test_what_was_acknowledged_survives_a_kill(record: Record, run: Run, tmp_pat
         assert after["missing"] == int(after["frames"]) - int((states == 1).sum())  # type: ignore[call-overload]
 
 
+@pytest.mark.slow
 def test_a_killed_recorders_blocks_are_recovered(record: Record, run: Run, tmp_path: Path) -> None:
     options = ["--chunk-frames", "6", "--chunk", "24x96", "--codec", "none"]
     left = ended_in_mid_series(record, tmp_path, options)

@@ -174,6 +174,7 @@ def test_frames_whose_times_and_metadata_were_not_written_are_counted(
     assert f"times and metadata of {lost.sum()} frame" in run("info", end.file).stdout
 
 
+@pytest.mark.slow
 def test_killed_while_it_looks_at_the_file(
     record: Record, run: Run, tmp_path: Path, free_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

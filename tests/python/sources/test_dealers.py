@@ -126,6 +126,7 @@ def test_an_element_that_is_killed_and_begins_anew_completes_the_series(
             assert (frame == numpy.vstack([pixels_of(number, 0), pixels_of(number, 1)])).all(), number
 
 
+@pytest.mark.slow
 def test_a_recorder_of_elements_is_killed(record: Record, run: Callable[..., Any], tmp_path: Path) -> None:
     """A frame that lacks an element is marked as partial, with the pixels that came."""
     where = endpoints(2)

@@ -50,6 +50,7 @@ def recorded(
     pytest.skip("the simulator sent no whole series within 90 s")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("detail", ["basic", "all"])
 def test_stream_v2_without_a_type_is_recorded(record: Record, tmp_path: Path, detail: str) -> None:
     start, image = captured("start"), captured("image")

@@ -139,6 +139,7 @@ def test_epics_channels_come_with_their_own_times(channels: Post, tmp_path: Path
     assert found["STAGE:Place"][0][1] == [1.0, 2.0, 3.0]
 
 
+@pytest.mark.slow
 def test_alarms_and_units_of_epics_channels(channels: Post, tmp_path: Path) -> None:
     """The severity is a channel of its own; no frame gets a value whose alarm is INVALID."""
     collector = Collector(tmp_path, "--listen", "127.0.0.1:0", *options_for("RING:Current"))
@@ -213,6 +214,7 @@ def test_a_channel_that_never_rests_is_left_all_the_same(channels: Post, tmp_pat
     assert values == sorted(set(values))
 
 
+@pytest.mark.slow
 def test_a_watcher_that_dies_is_told_of_at_once_and_watches_again(channels: Post, tmp_path: Path) -> None:
     collector = Collector(tmp_path, "--listen", "127.0.0.1:0", *options_for("RING:Current"))
     wait_until(lambda: columns_of(collector.journal), lambda: "no value")

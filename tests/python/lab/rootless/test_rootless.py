@@ -33,6 +33,7 @@ def _measured_at(done: "subprocess.CompletedProcess[str]") -> str:
     return str(document["target"])
 
 
+@pytest.mark.slow
 @requires("xrootd")
 def test_xrootd_serves_is_measured_by_name_and_goes(user: User) -> None:
     state = user.up("xrootd", "--clients", "2", "--link", "1Gb/s")
@@ -53,6 +54,7 @@ def test_xrootd_serves_is_measured_by_name_and_goes(user: User) -> None:
     user.without_traces(network)
 
 
+@pytest.mark.slow
 @requires("xrootd")
 def test_a_server_fails_stalls_and_heals(user: User) -> None:
     user.up("xrootd")
@@ -131,6 +133,7 @@ def test_the_doctor_says_what_requires_root(user: User) -> None:
     assert not any("root" in states[name] for name in ("xrootd", "dav", "s3"))
 
 
+@pytest.mark.slow
 @requires("moosefs")
 def test_moosefs_is_mounted_inside_alone(user: User) -> None:
     open_fuse(user)

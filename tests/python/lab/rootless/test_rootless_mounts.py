@@ -50,6 +50,7 @@ def _names(user: User) -> list[str]:
     return user.inside("ls", _mount(user)).stdout.split()
 
 
+@pytest.mark.slow
 def test_ranks_of_a_run_use_both_clients(user: User) -> None:
     done = user.run(
         *("bench", "stream", f"lab:{user.name}", "--size", "4MiB", "--ranks", "2", "--yes", "--json")
@@ -64,6 +65,7 @@ def test_ranks_of_a_run_use_both_clients(user: User) -> None:
     assert not _names(user)
 
 
+@pytest.mark.slow
 def test_a_recorder_receives_from_outside_and_ends_with_sigterm(user: User) -> None:
     address = f"127.0.0.1:{free_ports(1)}"
     with _ended(user.start("record", "--listen", address, "--folder", f"lab:{user.name}/")) as recorder:
@@ -92,6 +94,7 @@ def test_promises_are_checked_with_faults(user: User) -> None:
     ), done.stderr
 
 
+@pytest.mark.slow
 def test_a_stalled_server_costs_no_frame(user: User) -> None:
     done = user.run(
         *("lab", "degrade", user.name, "1", "--stall", "--rows", "64", "--columns", "64", "--rate", "20"),
