@@ -36,7 +36,7 @@ LARGE_CLASSES = {
     "load/workloads/stream/Worker": (40, 16),
     "load/team/JobTeam": (40, 23),
     "recorder/config/config/Config": (40, 26),
-    "recover/recover/Recovery": (40, 26),
+    "recover/recover/Recovery": (40, 25),
     "store/members/member_files/MemberFiles": (40, 21),
     "store/space/space/Space": (40, 16),
     "stream/tcp/connection/TcpConnection": (40, 18),

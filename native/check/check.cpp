@@ -129,7 +129,7 @@ Report Check::run() {
       verify();
       if (described_ && !cancelled_())
         verify_outside_chunks({*file_, file_bytes_, superblock_ ? superblock_->end_of_file : ~std::uint64_t{0},
-                               plan_.file, tree_, description_, seal_, series_.unfinished},
+                               plan_.file, tree_, description_, seal_, series_.unfinished, series_.truncated},
                               findings_, progress_, cancelled_);
       verify_members();
       account();
@@ -180,9 +180,12 @@ void Check::look_at_superblock() {
   if (report_.being_recorded()) findings_.ignore_lags();
   const auto end = superblock_->end_of_file;
   series_.truncated = end != ~std::uint64_t{0} && end > file_bytes_;
+  const auto* remedy = series_.unfinished ? "copy it again from its source"
+                                          : "copy it again from its source; `penstock recover --salvage` marks what is "
+                                            "cut off as lost if this is the only copy";
   if (series_.truncated)
     add(series_.unfinished ? Level::warning : Level::error, "the file is shorter than it says", plan_.file,
-        fmt::format("{} bytes", end), fmt::format("{} bytes", file_bytes_), "copy it again from its source");
+        fmt::format("{} bytes", end), fmt::format("{} bytes", file_bytes_), remedy);
 }
 
 /// The first warning. Where frames can be recovered, the caller knows by `recoverable` what to do.

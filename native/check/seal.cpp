@@ -48,7 +48,7 @@ class OutsideChunks {
 
  private:
   std::vector<Stretch> stretches_of_seal() {
-    if (sealed_.unfinished || !sealed_.description.sealed) return {};
+    if (sealed_.unfinished || sealed_.truncated || !sealed_.description.sealed) return {};
     if (!sealed_.seal && sealed_.file_bytes > sealed_.structures_end) {
       findings_.add(
           {Level::error, "the file's seal is corrupt", sealed_.path, "a seal at its end",

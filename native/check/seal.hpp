@@ -24,6 +24,7 @@ struct SealedFile {
   const store::format::Description& description;
   std::optional<store::format::SegmentHeader> seal;  ///< the last one that was found
   bool unfinished = false;                           ///< then it has none yet
+  bool truncated = false;                            ///< its end is cut off, and the seal with it
 };
 
 /// What is damaged becomes an error. A file that was closed with a seal and has none any more was changed on purpose,

@@ -5,6 +5,7 @@
 
 #include "base/crc32c.hpp"
 #include "check/compare/compare_chunk.hpp"
+#include "store/recovery/cut_short.hpp"
 #include "store/recovery/scan.hpp"
 
 namespace penstock::check {
@@ -96,6 +97,7 @@ void Verifier::verify_segment(const SegmentHeader& segment, Memory& memory) {
 ChunkTask Verifier::task_for(const ChunkRecord& record, const SegmentHeader& segment) {
   ChunkTask task;
   task.address = segment.address + record.offset;
+  task.segment_end = segment.address + segment.segment_bytes;
   task.size = record.size;
   task.filter_mask = record.filter_mask;
   task.crc = record.crc;
@@ -150,7 +152,7 @@ void Verifier::verify_chunks(std::span<const ChunkTask> tasks, Memory& memory) {
       if (first.superseded)
         report_superseded(first);
       else if (first.unindexed)
-        report_unindexed(first, false);
+        report_not_whole(first);
       else
         findings_.add({Level::error, "a chunk lies beyond the end of the file", where(first),
                        fmt::format("{} bytes", first.size), fmt::format("a file of {} bytes", file_bytes_),
@@ -221,14 +223,19 @@ void Verifier::verify_large_chunk(const ChunkTask& task, Memory& memory) {
                  {}});
 }
 
-/// Of a chunk that the index does not name. One that is not whole was being written when the recorder died, or its
-/// write failed: nobody was told that it is safe, and no reader sees it.
-void Verifier::report_unindexed(const ChunkTask& task, bool whole) {
-  if (!whole) {
+/// Of a chunk that the index does not name. If its end was never written, the recorder died while it wrote, or the
+/// write failed: nobody was notified that it is safe. Otherwise its frame is lost.
+void Verifier::report_not_whole(const ChunkTask& task) {
+  if (store::was_cut_short(file_, {task.address, task.size, task.segment_end}))
     findings_.add({Level::warning, "a chunk was not completely written", where(task), "the checksum of its record",
                    "another", "its frame is missing: readers see the fill value", options_.unfinished});
-    return;
-  }
+  else
+    findings_.add({Level::error, "a chunk is corrupt", where(task), "the checksum of its record", "another",
+                   "its bytes changed before the index named it: its frame is lost", options_.unfinished});
+}
+
+/// Of a chunk that is whole.
+void Verifier::report_unindexed(const ChunkTask& task) {
   const auto& subject = *task.subject;
   const bool beyond = task.number >= subject.chunk_count();
   findings_.add({options_.unfinished ? Level::warning : Level::error,
@@ -249,7 +256,8 @@ void Verifier::report_superseded(const ChunkTask& task) {
 
 bool Verifier::check_checksum(const ChunkTask& task, std::uint32_t crc) {
   const bool right = !task.crc || *task.crc == crc;
-  if (task.unindexed) report_unindexed(task, right);
+  if (task.unindexed && right) report_unindexed(task);
+  if (task.unindexed && !right) report_not_whole(task);
   if (right || task.unindexed) return right;
   if (task.superseded) {
     report_superseded(task);

@@ -36,7 +36,8 @@ struct ChunkTask {
   bool unindexed = false;                          ///< the index was read, and does not name it
   std::uint32_t frames_there = ~std::uint32_t{0};  ///< of a chunk of several: bit i is the ith
   std::uint16_t dataset = 0;                       ///< where it has a record: its number in the description …
-  std::uint32_t record_frame = 0;                  ///< … and its `frame`
+  std::uint32_t record_frame = 0;                  ///< … its `frame` …
+  std::uint64_t segment_end = 0;                   ///< … and the end of its segment
 };
 
 struct VerifierOptions {
@@ -95,7 +96,8 @@ class Verifier {
   void verify_chunk(const ChunkTask& task, Bytes stored, Memory& memory);
   void compare_chunk(const ChunkTask& task, Bytes raw, Memory& memory);
   void report_superseded(const ChunkTask& task);
-  void report_unindexed(const ChunkTask& task, bool whole);
+  void report_unindexed(const ChunkTask& task);
+  void report_not_whole(const ChunkTask& task);
   bool check_checksum(const ChunkTask& task, std::uint32_t crc);
   void count(const ChunkTask& task);
   std::string where(const ChunkTask& task) const;

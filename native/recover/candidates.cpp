@@ -57,7 +57,8 @@ void take_records(File& file, const SegmentHeader& header, Segments& segments, c
       continue;
     }
     segments.candidates.push_back({record.dataset, record.chunk_index, header.sequence, header.address + record.offset,
-                                   record.size, record.crc, record.filter_mask, record.received_ns, record.frame});
+                                   header.address + header.segment_bytes, record.size, record.crc, record.filter_mask,
+                                   record.received_ns, record.frame});
   }
 }
 

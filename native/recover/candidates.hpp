@@ -21,6 +21,7 @@ struct Candidate {
   std::uint64_t index = 0;     ///< the chunk's number in the dataset's grid
   std::uint64_t sequence = 0;  ///< of its segment; the lower one counts
   std::uint64_t address = 0;
+  std::uint64_t segment_end = 0;
   std::uint32_t size = 0;
   std::uint32_t crc = 0;
   std::uint32_t filter_mask = 0;
@@ -59,7 +60,7 @@ Result<void> remove_damaged_descriptions(File& file, const Segments& segments);
 Result<void> complete_segments(File& file, Segments& segments, check::Findings& findings);
 
 /// Walks over the whole file. What is damaged becomes a finding; where no description is left the segments are
-/// incomplete and `no_description` says why. Memory: 48 bytes a chunk, and 16 a segment.
+/// incomplete and `no_description` says why. Memory: 56 bytes a chunk, and 16 a segment.
 Result<Segments> read_segments(File& file, check::Findings& findings, const std::function<bool()>& cancelled,
                                const std::function<void(std::uint64_t)>& position);
 

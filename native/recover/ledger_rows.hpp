@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "check/structures/index_process.hpp"
+#include "store/format/description.hpp"
 #include "store/hdf5/index_file.hpp"
 
 namespace penstock::recover {
@@ -16,6 +17,17 @@ struct Frames {
   std::vector<std::uint64_t> damaged;  ///< a segment names a chunk of it whose bytes are not right
   std::vector<std::uint64_t> begun;    ///< a channel has its chunk, or a part of them
 };
+
+/// What HDF5's structures said of the frames before they are completed or made anew.
+struct FramesBefore {
+  std::vector<std::byte> states;  ///< one a frame; empty if they are not known
+  std::uint64_t count = 0;        ///< of frames for which a dataset or a column has room
+};
+FramesBefore frames_before(const check::Tree& tree, const store::format::Description& description,
+                           std::uint64_t file_bytes);
+
+/// How many frames were received before, or damaged, and are lost now.
+std::uint64_t newly_lost(const Frames& frames, Bytes before);
 
 struct ReceivedTime {
   std::uint64_t frame = 0;
@@ -35,12 +47,11 @@ struct FramePlace {
 };
 
 /// Writes the states that changed and the times of what was recovered, by rising frame, and returns the
-/// counts as attributes of the column of states. `states` is what stands there, one a frame.
-Result<std::vector<std::pair<std::string, store::Attribute>>> write_rows(store::hdf5::IndexFile& index,
-                                                                         const std::vector<store::ColumnNode>& columns,
-                                                                         const Frames& frames, Bytes states,
-                                                                         const std::vector<ReceivedTime>& times,
-                                                                         std::uint64_t frame_count);
+/// counts as attributes of the column of states. `before` is what is known of the frames, and `standing` what the file
+/// has: nothing if its structures are new. Both one a frame.
+Result<std::vector<std::pair<std::string, store::Attribute>>> write_rows(
+    store::hdf5::IndexFile& index, const std::vector<store::ColumnNode>& columns, const Frames& frames, Bytes before,
+    Bytes standing, const std::vector<ReceivedTime>& times, std::uint64_t frame_count);
 
 /// Writes places of a scan, by rising frame.
 Result<void> write_places(store::hdf5::IndexFile& index, const std::vector<store::ColumnNode>& columns,

@@ -31,6 +31,16 @@ void add(MembersContent& all, const MemberContent& one, const check::MemberFile&
   all.written = all.written || one.report.way == Way::repair || one.report.way == Way::rebuild;
 }
 
+/// Of an error that may pass.
+const char* remedy_of(Errc code) {
+  switch (code) {
+    case Errc::cancelled: return "";
+    case Errc::no_space: return "; free some space on its storage and recover again";
+    case Errc::locked: return "; recover again when that process has ended";
+    default: return "; move it away to recover the others without it";
+  }
+}
+
 }  // namespace
 
 Result<MembersContent> recover_members(
@@ -51,8 +61,8 @@ Result<MembersContent> recover_members(
              code == Errc::unsupported;
     };
     if (!one.ok() && !speaks_of_file(one.error().code()))
-      return make_error(one.error().code(), "{}: {}; move it away to recover the others without it", file.name,
-                        one.error().message());
+      return make_error(one.error().code(), "{}: {}{}", file.name, one.error().message(),
+                        remedy_of(one.error().code()));
     if (!one.ok() && !completed && check::holds_no_frames(env, file.path)) {
       findings.add({check::Level::warning,
                     std::string(check::half_made_member),

@@ -16,6 +16,7 @@ static void fields(Archive& archive, RecoverPlan& plan) {
   archive.required("file", plan.file, not_empty);
   archive.field("dry_run", plan.dry_run);
   archive.field("rebuild", plan.rebuild);
+  archive.field("salvage", plan.salvage);
   archive.field("index_timeout_s", plan.index_timeout_s, between_reals(0.001, 1e6));
   archive.one_of("log_level", plan.log_level, log_levels);
   archive.field("series", plan.series);

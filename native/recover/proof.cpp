@@ -6,6 +6,7 @@
 
 #include "base/crc32c.hpp"
 #include "base/threads.hpp"
+#include "store/recovery/cut_short.hpp"
 
 namespace penstock::recover {
 namespace {
@@ -83,8 +84,13 @@ class Prover {
     }
   }
 
-  static Proof proof_of(std::uint32_t crc, const Candidate& candidate) {
-    return crc == candidate.crc ? Proof::whole : Proof::damaged;
+  Proof proof_of(std::uint32_t crc, const Candidate& candidate) {
+    return crc == candidate.crc ? Proof::whole : how_damaged(candidate);
+  }
+
+  Proof how_damaged(const Candidate& candidate) {
+    const bool cut = store::was_cut_short(file_, {candidate.address, candidate.size, candidate.segment_end});
+    return cut ? Proof::cut_short : Proof::damaged;
   }
 
   Proof prove_alone(const Candidate& candidate, std::vector<std::byte>& buffer) {
@@ -93,7 +99,7 @@ class Prover {
       const auto wanted = std::min<std::uint64_t>(buffer.size(), candidate.size - done);
       const auto count = file_.read_at(std::span(buffer).first(wanted), candidate.address + done);
       if (!count.ok()) return Proof::unreadable;
-      if (*count < wanted) return Proof::damaged;
+      if (*count < wanted) return how_damaged(candidate);
       crc = crc32c(Bytes(buffer).first(*count), crc);
       done += *count;
     }

@@ -13,7 +13,8 @@ namespace penstock::recover {
 enum class Proof : std::uint8_t {
   not_asked,
   whole,
-  damaged,    ///< its bytes have another checksum, or the file ends before them
+  damaged,    ///< its bytes have another checksum
+  cut_short,  ///< … because its recorder died while it wrote them, or the file ends before
   unreadable  ///< the storage gives an error
 };
 

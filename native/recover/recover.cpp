@@ -37,11 +37,22 @@ using store::PlacedChunk;
 
 constexpr const char* series_path = "/entry/penstock/series_unique_id";
 constexpr std::size_t chunks_a_batch = 4096;
+constexpr auto received = std::byte{1};
+/// Of a file that is cut off: marked as lost if no state of them is left.
+constexpr std::uint64_t unknown_frames_max = std::uint64_t{1} << 26;
 /// Of the end of a file; more is taken for a damaged superblock.
 constexpr std::uint64_t lost_bytes_max = std::uint64_t{1} << 30;
 constexpr std::uint64_t extent_bytes = 1 << 20;
 /// Of a column: places of 120 million frames.
 constexpr std::uint64_t values_bytes_max = 960'000'000;
+
+/// How the file was left.
+struct Left {
+  std::uint64_t file_bytes = 0;
+  std::uint64_t used_bytes = 0;  ///< as the superblock says; a loss of power may have taken the end of the file
+  bool marked_open = false;
+  bool cut_off = false;  ///< it is finished, and its end is gone
+};
 
 class Recovery {
  public:
@@ -59,9 +70,13 @@ class Recovery {
     chunk_frames_.learn(segments_, tree_, indexed_, states_of(tree_));
     PEN_TRY(segments_.description.members ? choose_members() : choose_chunks());
     judge_frames();
-    if (report_.way == Way::nothing && (states_are_behind() || !changes_.empty())) report_.way = Way::repair;
+    // Of a source file that cannot be recovered the first file still says that its frames were received.
+    const bool marks_lost = plan_.salvage && newly_lost(frames_, before_.states) > 0;
+    if (report_.way == Way::nothing && (states_are_behind() || !changes_.empty() || marks_lost))
+      report_.way = Way::repair;
     PEN_TRY(look_for_seal());
     if (plan_.series) PEN_TRY(describe_contents());
+    report_lost();
     if (report_.way != Way::nothing && !plan_.dry_run) PEN_TRY(write_or_begin_anew());
     report_.findings = findings_.list();
     report_.seconds = static_cast<double>(monotonic_ns() - started) * 1e-9;
@@ -79,13 +94,17 @@ class Recovery {
   Result<void> begin_index();
   Result<void> read_segments_of_file();
   Result<void> read_index();
+  void report_cut_off();
   Result<void> check_member() const;
   Result<void> check_series() const;
   Result<void> describe_contents();
   Result<void> choose_chunks();
   Result<std::vector<Proof>> prove_what_lacks();
   void choose_among(std::span<const Candidate> same, std::span<const Proof> proofs);
+  bool was_on_its_way(Proof proof) const;
+  void report_left_out(const Candidate& candidate, Proof proof);
   void judge_frames();
+  void report_lost();
   ChunkFrames::Found frames_of(std::uint16_t dataset) const;
   bool states_are_behind() const;
   void begin_anew(const std::string& why);
@@ -111,20 +130,19 @@ class Recovery {
   std::shared_ptr<File> written_file_;  ///< file_ without the journal's changes
   std::vector<store::Change> changes_;  ///< that the file may lack
   std::string journal_damage_;          ///< why they are not known
-  std::uint64_t file_bytes_ = 0;
-  std::uint64_t used_bytes_ = 0;  ///< as the superblock says; a loss of power may have taken the end of the file
-  bool marked_open_ = false;
+  Left left_;
   bool index_is_damaged_ = false;
   std::optional<check::TreeReading> reading_;  ///< until the tree is there
   Segments segments_;
   store::FileLayout layout_;  ///< of structures that are made anew
   check::Tree tree_;
+  FramesBefore before_;
   std::vector<std::unique_ptr<check::IndexTable>> indexed_;  ///< by dataset; empty in a rebuild
   std::vector<PlacedChunk> chosen_;                          ///< to be entered, by dataset and index
   std::vector<ReceivedTime> times_;                          ///< of the first dataset's chosen chunks
   ChunkFrames chunk_frames_;
   Frames frames_;
-  std::uint64_t frames_end_ = 0;  ///< one past the highest number of which there is a chunk
+  std::uint64_t frames_end_ = 0;  ///< one past the highest number of which a chunk, a record or a column says something
 };
 
 /// Holds the lock that a recorder and HDF5's readers want until it is done.
@@ -138,12 +156,19 @@ Result<void> Recovery::open() {
   journal_damage_ = std::move(left.damage);
   written_file_ = file_;
   file_ = store::with_changes(file_, changes_);
-  PEN_ASSIGN(file_bytes_, file_->size());
+  PEN_ASSIGN(left_.file_bytes, file_->size());
   PEN_ASSIGN(const auto superblock, check::read_superblock(*file_));
-  marked_open_ = superblock && superblock->open_for_writing;
-  used_bytes_ = file_bytes_;
+  left_.marked_open = superblock && superblock->open_for_writing;
+  left_.used_bytes = left_.file_bytes;
   if (superblock && superblock->end_of_file != ~std::uint64_t{0})
-    used_bytes_ = std::max(used_bytes_, superblock->end_of_file);
+    left_.used_bytes = std::max(left_.used_bytes, superblock->end_of_file);
+  // Until the journal is cleared its recorder was not done.
+  left_.cut_off = left_.used_bytes > left_.file_bytes && !left_.marked_open && changes_.empty();
+  if (left_.cut_off && !plan_.salvage)
+    return make_error(Errc::truncated,
+                      "{} is truncated: it has {} of {} bytes; copy it again from its source, or, if it is the only "
+                      "copy, mark what is cut off as lost with `penstock recover --salvage`",
+                      plan_.file, left_.file_bytes, left_.used_bytes);
   return {};
 }
 
@@ -168,7 +193,7 @@ Result<void> Recovery::begin_index() {
 }
 
 Result<void> Recovery::read_segments_of_file() {
-  progress_.start("looking for segments", file_bytes_);
+  progress_.start("looking for segments", left_.file_bytes);
   std::uint64_t told = 0;
   PEN_ASSIGN(segments_, read_segments(*file_, findings_, cancelled_, [&](std::uint64_t position) {
                progress_.advance(position - std::min(told, position));
@@ -189,10 +214,11 @@ Result<void> Recovery::read_segments_of_file() {
 }
 
 Result<void> Recovery::read_index() {
-  if (plan_.rebuild && segments_.no_description)
+  if ((plan_.rebuild || left_.cut_off) && segments_.no_description)
     return segments_.no_description->with_context(
         "no complete copy of the description, from which structures are rebuilt");
   if (plan_.rebuild) {
+    report_cut_off();
     begin_anew("a rebuild was requested");
     return {};
   }
@@ -201,23 +227,40 @@ Result<void> Recovery::read_index() {
   reading_.reset();
   if (!tree.ok()) return std::move(tree).error();
   tree_ = std::move(*tree);
+  if (left_.cut_off) {
+    report_cut_off();
+    begin_anew("its end is cut off");
+    return {};
+  }
   if (tree_.undecided) return undecided(tree_, plan_.file);
   if (segments_.no_description) PEN_TRY(describe_by_tree(*file_, tree_, segments_, findings_), "{}", plan_.file);
+  const auto beyond = beyond_end(tree_, left_.file_bytes);
   // HDF5 wants as many bytes as its superblock says, though nothing that it needs is in those that are gone.
-  if (used_bytes_ - file_bytes_ <= lost_bytes_max && is_usable(tree_, segments_)) {
+  if (beyond.empty() && left_.used_bytes - left_.file_bytes <= lost_bytes_max && is_usable(tree_, segments_)) {
+    before_ = frames_before(tree_, segments_.description, left_.file_bytes);
     if (segments_.description.members) return {};
     for (const auto& node : segments_.description.datasets)
       indexed_.push_back(std::make_unique<check::IndexTable>(tree_.find(node.path)->chunks));
     return {};
   }
   const auto& parts = tree_.unreadable;
-  const auto of_part = parts.empty() ? "datasets are missing" : parts.front().path + ": " + parts.front().why;
-  begin_anew(tree_.failure.empty() ? of_part : std::string(tree_.failure));
+  auto why = tree_.failure;
+  if (why.empty() && !parts.empty()) why = parts.front().path + ": " + parts.front().why;
+  if (why.empty()) why = beyond.empty() ? "datasets are missing" : beyond;
+  begin_anew(why);
   return {};
+}
+
+void Recovery::report_cut_off() {
+  if (!left_.cut_off) return;
+  findings_.add({Level::error, "the file is shorter than it says", plan_.file,
+                 fmt::format("{} bytes", left_.used_bytes), fmt::format("{} bytes", left_.file_bytes),
+                 "what is cut off is lost: restore it from another copy"});
 }
 
 void Recovery::begin_anew(const std::string& why) {
   report_.way = Way::rebuild;
+  before_ = frames_before(tree_, segments_.description, left_.file_bytes);
   findings_.add({Level::warning,
                  "HDF5's structures are unusable",
                  plan_.file,
@@ -315,28 +358,37 @@ Result<void> Recovery::choose_chunks() {
   }
   report_.recovered = chosen_.size();
   for (const auto& table : indexed_) report_.indexed += table->chunks().size();
-  const bool behind = !chosen_.empty() || marked_open_ || !was_completed(tree_) || segments_.no_description;
+  const bool behind = !chosen_.empty() || left_.marked_open || !was_completed(tree_) || segments_.no_description;
   if (report_.way == Way::nothing && behind) report_.way = Way::repair;
   return {};
+}
+
+/// Beside an index that is whole: its recorder died while it wrote it, and never acknowledged it. Its frame is missing,
+/// as those are that the recorder had not begun to write.
+bool Recovery::was_on_its_way(Proof proof) const { return proof == Proof::cut_short && report_.way != Way::rebuild; }
+
+void Recovery::report_left_out(const Candidate& candidate, Proof proof) {
+  const bool read = proof != Proof::unreadable;
+  ++report_.damaged;
+  const auto* remedy = was_on_its_way(proof) ? "it was not completely written; it is left out"
+                       : read                ? "its bytes changed after they were written; its frame is lost"
+                                             : "it is left out; a later recovery tries again";
+  findings_.add({was_on_its_way(proof) ? Level::warning : Level::error,
+                 read ? "a chunk is corrupt" : "a chunk cannot be read",
+                 fmt::format("{} frame {} at offset {}", segments_.description.datasets[candidate.dataset].path,
+                             ChunkFrames::first_of(segments_, candidate), candidate.address),
+                 "the checksum of its record", read ? "another" : "the storage gives an error", remedy});
 }
 
 void Recovery::choose_among(std::span<const Candidate> same, std::span<const Proof> proofs) {
   const auto& first = same.front();
   if (proofs.front() == Proof::not_asked) return;  // the index has it
+  bool is_lost = false;
   for (std::size_t i = 0; i < same.size(); ++i) {
     const auto& candidate = same[i];
     if (proofs[i] != Proof::whole) {
-      const bool read = proofs[i] == Proof::damaged;
-      ++report_.damaged;
-      // Beside an index that is whole it was most likely on its way when the recorder died. (The index comes to storage
-      // up to a flush interval later than an acknowledgement: of such a chunk nothing tells the two cases apart.)
-      const bool expected = read && report_.way != Way::rebuild;
-      findings_.add(
-          {expected ? Level::warning : Level::error, read ? "a chunk is corrupt" : "a chunk cannot be read",
-           fmt::format("{} frame {} at offset {}", segments_.description.datasets[candidate.dataset].path,
-                       ChunkFrames::first_of(segments_, candidate), candidate.address),
-           "the checksum of its record", read ? "another" : "the storage gives an error",
-           read ? "it was not completely written; it is left out" : "it is left out; a later recovery tries again"});
+      report_left_out(candidate, proofs[i]);
+      is_lost = is_lost || !was_on_its_way(proofs[i]);
       continue;
     }
     PlacedChunk chunk;
@@ -354,6 +406,7 @@ void Recovery::choose_among(std::span<const Candidate> same, std::span<const Pro
       for (const auto frame : frames) times_.push_back({frame, candidate.received_ns});
     return;
   }
+  if (!is_lost) return;
   chunk_frames_.choose(first);
   for (const auto frame : chunk_frames_.in(first.dataset, first.index)) frames_.damaged.push_back(frame);
 }
@@ -380,7 +433,7 @@ Result<void> Recovery::choose_members() {
   frames_.damaged = std::move(all.damaged);
   // What somebody took away from a complete one may come back: then it must still be named.
   const bool all_there = !findings_.any(check::member_is_gone);
-  const bool behind = marked_open_ || !was_completed(tree_) || (all.written && all_there);
+  const bool behind = left_.marked_open || !was_completed(tree_) || (all.written && all_there);
   if (report_.way == Way::nothing && behind) report_.way = Way::repair;
   return {};
 }
@@ -416,8 +469,6 @@ void Recovery::judge_frames() {
     for (const auto* numbers : {&frames, &partial})
       frames_.begun.insert(frames_.begun.end(), numbers->begin(), numbers->end());
     report_.frames = std::max(report_.frames, datasets[i].frames_max);
-    if (!indexed_.empty() && datasets[i].scan_shape.empty())
-      report_.frames = std::max(report_.frames, tree_.find(datasets[i].path)->info.shape.front());
     if (i == 0) {
       whole = frames;
       continue;
@@ -426,17 +477,36 @@ void Recovery::judge_frames() {
     std::set_intersection(whole.begin(), whole.end(), frames.begin(), frames.end(), std::back_inserter(both));
     whole = std::move(both);
   }
-  report_.frames = std::max(report_.frames, frames_end_);
   for (auto* numbers : {&frames_.damaged, &frames_.begun}) {
     std::sort(numbers->begin(), numbers->end());
     numbers->erase(std::unique(numbers->begin(), numbers->end()), numbers->end());
   }
+  // The datasets and the columns end with the same frame: the last of which anything says something.
+  const auto damaged_end = frames_.damaged.empty() ? 0 : frames_.damaged.back() + 1;
+  frames_end_ = std::max({frames_end_, before_.count, damaged_end});
+  report_.frames = std::max(report_.frames, frames_end_);
+  if (left_.cut_off && before_.states.empty() && report_.frames <= unknown_frames_max)
+    before_.states.assign(report_.frames, received);
   std::sort(times_.begin(), times_.end(), [](const auto& a, const auto& b) { return a.frame < b.frame; });
   report_.missing = report_.frames - std::min<std::uint64_t>(report_.frames, whole.size());
   report_.damaged_frames =
       static_cast<std::uint64_t>(std::count_if(frames_.damaged.begin(), frames_.damaged.end(), [&](auto frame) {
         return !std::binary_search(whole.begin(), whole.end(), frame);
       }));
+}
+
+/// A frame that was received is lost if neither the index nor a segment has it.
+void Recovery::report_lost() {
+  if (report_.way == Way::nothing || report_.way == Way::seal) return;
+  const auto lost = newly_lost(frames_, before_.states);
+  report_.lost_frames = lost - std::min(lost, report_.damaged_frames);
+  if (report_.lost_frames > 0 && master_ == nullptr)
+    findings_.add({Level::error,
+                   "frames are lost",
+                   plan_.file,
+                   {},
+                   fmt::format("{} that were received are not in the file any more", report_.lost_frames),
+                   "they read as the fill value: restore them from another copy"});
 }
 
 /// A loss of power while the file was closed may have spared what says that it is complete, and not the states.
@@ -512,7 +582,7 @@ Result<void> Recovery::take_structures_away(std::uint64_t front) {
 
 Result<void> Recovery::write_seal_alone() {
   PEN_TRY(begin_writing());
-  PEN_TRY(seal(*file_, segments_, std::max(used_bytes_, segments_.end)));
+  PEN_TRY(seal(*file_, segments_, std::max(left_.used_bytes, segments_.end)));
   PEN_TRY(file_->sync());
   report_.written = true;
   return file_->unlock();
@@ -524,7 +594,7 @@ Result<void> Recovery::write() {
   const auto front = report_.way == Way::rebuild ? segments_.first_address : 0;
   if (report_.way == Way::rebuild && front < page_bytes)
     return make_error(Errc::malformed, "{}: a segment is at its start, where HDF5's superblock must be", plan_.file);
-  const auto used_bytes = std::max(report_.way == Way::rebuild ? file_bytes_ : used_bytes_, segments_.end);
+  const auto used_bytes = std::max(report_.way == Way::rebuild ? left_.file_bytes : left_.used_bytes, segments_.end);
   PEN_TRY(begin_writing());
   if (report_.way == Way::rebuild) PEN_TRY(take_structures_away(front));
   store::Space space(file_, {extent_bytes, page_bytes}, used_bytes, front);
@@ -542,11 +612,11 @@ Result<void> Recovery::write() {
     PEN_TRY(remove_damaged_descriptions(*file_, segments_));
   }
   store::FinalValues values;
-  if (report_.way == Way::repair && (marked_open_ || !was_completed(tree_)))
+  if (report_.way == Way::repair && (left_.marked_open || !was_completed(tree_)))
     add_missing_parts(*file_, tree_, segments_, findings_, values);
   values.frames = plan_.series ? frames_end_ : report_.frames;
-  PEN_ASSIGN(auto counts,
-             write_rows(*index, segments_.description.columns, frames_, states_of(tree_), times_, report_.frames));
+  PEN_ASSIGN(auto counts, write_rows(*index, segments_.description.columns, frames_, before_.states, states_of(tree_),
+                                     times_, report_.frames));
   const auto known = check::places_of(tree_).value_or(std::vector<std::uint64_t>());
   PEN_TRY(write_places(*index, segments_.description.columns, chunk_frames_.new_places(known, frames_.whole)));
   if (!plan_.series) {

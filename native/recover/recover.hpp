@@ -3,9 +3,9 @@
 /// docs/explanation/decisions/0007-recovery-in-place-then-anew.md says what is done in which case. The
 /// file may hold anything: what is wrong with it becomes a finding. Errors are for what keeps a
 /// recovery from being tried at all: `locked` while another process has the file, `not_found`,
-/// `permission`, `no_space`, `malformed` where no description segment is left and HDF5's structures
-/// do not say what it said, `refused` where it cannot be
-/// known whether HDF5's structures are complete: only certain damage leads to a rebuild.
+/// `permission`, `no_space`, `truncated` if a finished file is shorter than it says, `malformed` where no description
+/// segment is left and HDF5's structures do not say what it said, `refused` where it cannot be known whether HDF5's
+/// structures are complete: only certain damage leads to a rebuild.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,7 @@ struct RecoverPlan {
   std::string file;
   bool dry_run = false;          ///< look, and write nothing
   bool rebuild = false;          ///< make HDF5's structures anew, whatever can be read of them
+  bool salvage = false;          ///< also of a finished file whose end is cut off: what is gone is marked as lost
   double index_timeout_s = 120;  ///< HDF5 is ended after this many seconds without progress
   std::string log_level = "info";
   std::optional<ForSeries> series;
@@ -75,6 +76,7 @@ struct RecoverReport {
   std::uint64_t frames = 0;          ///< that the file has room for afterwards
   std::uint64_t missing = 0;         ///< of these, without all their chunks
   std::uint64_t damaged_frames = 0;  ///< of those, with a chunk that is damaged
+  std::uint64_t lost_frames = 0;     ///< of the others: received, and not in the file any more
   std::vector<check::Finding> findings;
   std::optional<Contents> contents;  ///< for a series
   double seconds = 0;

@@ -21,11 +21,17 @@ const char* name(Way way) {
 nlohmann::json to_json(const RecoverReport& report) {
   auto findings = nlohmann::json::array();
   for (const auto& finding : report.findings) findings.push_back(check::to_json(finding));
-  nlohmann::json json = {{"way", name(report.way)},   {"written", report.written},
-                         {"findings", findings},      {"segments", report.segments},
-                         {"indexed", report.indexed}, {"recovered", report.recovered},
-                         {"damaged", report.damaged}, {"frames", report.frames},
-                         {"missing", report.missing}, {"damaged_frames", report.damaged_frames},
+  nlohmann::json json = {{"way", name(report.way)},
+                         {"written", report.written},
+                         {"findings", findings},
+                         {"segments", report.segments},
+                         {"indexed", report.indexed},
+                         {"recovered", report.recovered},
+                         {"damaged", report.damaged},
+                         {"frames", report.frames},
+                         {"missing", report.missing},
+                         {"damaged_frames", report.damaged_frames},
+                         {"lost_frames", report.lost_frames},
                          {"seconds", report.seconds}};
   if (report.contents) json["contents"] = to_json(*report.contents);
   return json;

@@ -11,6 +11,9 @@ namespace penstock::recover {
 /// Whether every dataset and column that the description names is there, readable and as described.
 bool is_usable(const check::Tree& tree, const Segments& segments);
 
+/// Which bytes that the tree names lie beyond the end of the file, in words; empty if all are there.
+std::string beyond_end(const check::Tree& tree, std::uint64_t file_bytes);
+
 /// Of a tree that is not whole, and a file that may be: masks and geometry are not to be given away.
 Error undecided(const check::Tree& tree, const std::string& file);
 

@@ -63,6 +63,12 @@ def make_specimens(folder: Path, layouts: tuple[str, ...] = tuple(LAYOUTS)) -> l
     return made + _made_of(folder, finished)
 
 
+def make_pair(folder: Path, layout: str) -> tuple[Specimen, Specimen]:
+    """A series of this layout as a killed recorder leaves it, and finished."""
+    unfinished, finished = _record(folder, layout)
+    return unfinished, finished
+
+
 def make_unfinished(folder: Path, layout: str) -> Path:
     """The file of a series of this layout, as a killed recorder leaves it."""
     unfinished = _record(folder, layout)[0]

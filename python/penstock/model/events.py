@@ -436,6 +436,7 @@ class RecoverReport(Event):
     frames: int = 0
     missing: int = 0
     damaged_frames: int = 0  # of those
+    lost_frames: int = 0  # of the others: received, and not in the file any more
     seconds: float = 0.0
 
 

@@ -686,4 +686,5 @@ class RecoverPlan(Plan):
     file: str
     dry_run: bool = False
     rebuild: bool = False
+    salvage: bool = False  # also a finished file whose end is cut off
     index_timeout_s: float = Field(120.0, ge=0.001, le=1e6)

@@ -20,10 +20,11 @@ def recover(
     on_event: Callable[[Event], None],
     on_log: LogLine | None = None,
     rebuild: bool = False,
+    salvage: bool = False,
 ) -> RecoverReport:
     """What was found and done. A file that cannot be recovered is a PenstockError."""
     report: RecoverReport | None = None
-    plan = RecoverPlan(file=str(file.absolute()), dry_run=dry_run, rebuild=rebuild)
+    plan = RecoverPlan(file=str(file.absolute()), dry_run=dry_run, rebuild=rebuild, salvage=salvage)
     with (
         Program("penstock-recover", plan, on_log=on_log, patience_s=None) as program,
         forwarding_signals(program),

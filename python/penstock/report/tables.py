@@ -263,6 +263,8 @@ def _not_there(report: CheckReport | RecoverReport) -> str:
     reasons = {"damaged": report.damaged_frames}
     if isinstance(report, CheckReport):
         reasons |= {"dropped": report.dropped_frames, "lost": report.lost_frames, "partial": report.partial}
+    else:
+        reasons |= {"lost": report.lost_frames}
     return missing_words(report.missing, reasons)
 
 

@@ -6,11 +6,13 @@
 
 #include <csignal>
 #include <ctime>
+#include <set>
 #include <thread>
 
 #include "../check/check_fixture.hpp"
 #include "../support/fault_env.hpp"
 #include "base/crc32c.hpp"
+#include "check/structures/index_process.hpp"
 #include "check/structures/superblock.hpp"
 #include "store/recovery/journal.hpp"
 #include "store/recovery/scan.hpp"
@@ -378,8 +380,12 @@ TEST_F(RecoverTest, FramesThatNeverCameStayMissing) {
 
 TEST_F(RecoverTest, AChunkThatWasBeingWrittenIsLeftOut) {
   write_left({.encoding = plain});
+  auto bytes = bytes_of(path());
   const auto last = segments().back();
-  flip(last.address + last.header_bytes + 100, 16);
+  const auto chunk = store::read_records(*posix_env().open(path(), {}).value(), last).value().back();
+  const auto torn = bytes.begin() + static_cast<std::ptrdiff_t>(last.address + chunk.offset + chunk.size / 2);
+  std::fill(torn, bytes.end(), '\0');
+  write_bytes(path(), bytes);
   const auto report = recover().value();
   EXPECT_EQ(report.damaged, 1u);
   EXPECT_EQ(report.missing, 1u);
@@ -391,6 +397,102 @@ TEST_F(RecoverTest, AChunkThatWasBeingWrittenIsLeftOut) {
   EXPECT_EQ(checked.missing, 1u);
   EXPECT_FALSE(has(checked, "a frame is marked as received but missing")) << text(checked);
   EXPECT_EQ(pixels().size(), 40 * rows * columns);
+}
+
+TEST_F(RecoverTest, FlippedBitInAChunkThatTheIndexLacksIsALoss) {
+  write_left({.announced = 0, .encoding = plain});
+  const auto last = segments().back();
+  const auto chunk = store::read_records(*posix_env().open(path(), {}).value(), last).value().back();
+  flip(last.address + chunk.offset + 100);
+  EXPECT_FALSE(check(path()).ok());
+  for (const bool again : {false, true}) {
+    SCOPED_TRACE(again);
+    const auto report = recover().value();
+    EXPECT_EQ(report.frames, 40u);
+    EXPECT_EQ(report.missing, 1u);
+    EXPECT_EQ(report.damaged, 1u);
+    ASSERT_EQ(report.findings.size(), 1u);
+    EXPECT_EQ(report.findings.front().level, check::Level::error);
+    const auto checked = check(path());
+    EXPECT_FALSE(checked.ok()) << text(checked);
+    EXPECT_TRUE(has(checked, "a chunk is corrupt")) << text(checked);
+    EXPECT_EQ(checked.missing, 1u);
+    EXPECT_EQ(checked.lost_frames, 1u) << "the column of states ends with the frames: " << text(checked);
+  }
+}
+
+/// An open end: nothing but its chunks and columns says how many frames a series has.
+TEST_F(RecoverTest, ColumnsAndDatasetsEndWithTheSameFrameAfterATornSegment) {
+  for (const bool torn : {true, false}) {
+    SCOPED_TRACE(torn);
+    std::filesystem::remove(path());
+    write_left({.announced = 0, .encoding = plain});
+    auto bytes = bytes_of(path());
+    const auto last = segments().back();
+    const auto from = bytes.begin() + static_cast<std::ptrdiff_t>(last.address + last.header_bytes);
+    std::fill(from, bytes.end(), torn ? '\0' : 'x');
+    write_bytes(path(), bytes);
+    const auto report = recover().value();
+    const auto checked = check(path());
+    EXPECT_EQ(checked.ok(), torn) << text(checked);
+    for (const auto& finding : checked.findings)
+      EXPECT_TRUE(finding.level != check::Level::error || finding.what == "a chunk is corrupt") << text(checked);
+    EXPECT_EQ(checked.frames, report.frames);
+    EXPECT_EQ(pixels().size(), report.frames * rows * columns);
+    check::IndexProcessOptions reading;
+    const auto tree = check::read_tree_in_process(posix_env(), path(), reading).value();
+    EXPECT_EQ(tree.find("/entry/penstock/frame_state")->info.shape.front(), report.frames);
+  }
+}
+
+/// An interrupted copy, say.
+TEST_F(RecoverTest, CutFileIsRefusedOrSalvagedWithItsFramesMarkedAsLost) {
+  write_recorded(path(), {.encoding = plain});
+  const auto whole = bytes_of(path());
+  const auto end = check::read_superblock(*posix_env().open(path(), {}).value()).value()->end_of_file;
+  const auto chunks = segments();
+  for (const auto share : {60, 99}) {
+    SCOPED_TRACE(share);
+    auto bytes = whole;
+    bytes.resize(end * share / 100);
+    write_bytes(path(), bytes);
+    const auto checked = check(path());
+    EXPECT_FALSE(checked.ok());
+    EXPECT_EQ(text(checked).find("penstock recover` seals"), std::string::npos) << text(checked);
+    for (const bool dry_run : {true, false}) {
+      const auto refused = recover(dry_run);
+      ASSERT_FALSE(refused.ok());
+      EXPECT_EQ(refused.error().code(), Errc::truncated);
+      EXPECT_NE(refused.error().message().find("--salvage"), std::string::npos) << refused.error().message();
+    }
+    EXPECT_EQ(bytes_of(path()), bytes);
+    RecoverPlan plan;
+    plan.salvage = true;
+    const auto report = recover(plan);
+    ASSERT_TRUE(report.ok()) << report.error().message();
+    EXPECT_TRUE(has_finding(*report, "the file is shorter than it says"));
+    EXPECT_EQ(report->frames, 40u);
+    const auto after = check(path());
+    EXPECT_TRUE(after.ok()) << text(after);
+    EXPECT_EQ(after.missing, report->missing);
+    EXPECT_EQ(after.lost_frames, report->missing) << text(after);
+    std::vector<std::uint64_t> gone;
+    const auto file = posix_env().open(path(), {}).value();
+    std::set<std::uint64_t> there;
+    for (const auto& header : chunks) {
+      if (header.kind != store::format::SegmentKind::chunks || header.address + page_bytes > bytes.size()) continue;
+      const auto records = store::read_records(*file, header).value();
+      for (const auto& record : records)
+        if (header.address + record.offset + record.size <= bytes.size()) there.insert(record.chunk_index);
+    }
+    for (std::uint64_t frame = 0; frame < 40; ++frame)
+      if (!there.contains(frame)) gone.push_back(frame);
+    EXPECT_EQ(report->missing, gone.size());
+    expect_frames(40, gone);
+    const auto again = recover().value();
+    EXPECT_EQ(again.way, Way::nothing);
+    EXPECT_EQ(again.missing, report->missing);
+  }
 }
 
 TEST_F(RecoverTest, WithoutASuperblockTheStructureIsMadeAnew) {

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "../check/check_fixture.hpp"
+#include "../support/fault_env.hpp"
 #include "../support/hdf5_content.hpp"
 #include "recover/recover.hpp"
 #include "store/recovery/find_description.hpp"
@@ -99,13 +100,13 @@ class WholeTree : public check::testing::CheckTest {
     for (const auto& [file, bytes] : left) write_bytes(file, bytes);
   }
 
-  Result<RecoverReport> recover(bool rebuild = false) const {
+  Result<RecoverReport> recover(bool rebuild = false, Env& env = posix_env()) const {
     RecoverPlan plan;
     plan.file = path();
     plan.rebuild = rebuild;
     plan.index_timeout_s = 20;
     return run_recover(
-        posix_env(), plan, [](auto, auto, const auto&) {}, [] { return false; });
+        env, plan, [](auto, auto, const auto&) {}, [] { return false; });
   }
 
   void zero(std::uint64_t address, std::size_t count) const {
@@ -265,6 +266,20 @@ TEST_F(WholeTree, OfAMasterWhosePartWasHalfMade) {
   ASSERT_TRUE(report.ok()) << report.error().message();
   const auto is_error = [](const auto& finding) { return finding.level == check::Level::error; };
   EXPECT_TRUE(std::any_of(report->findings.begin(), report->findings.end(), is_error)) << "it may have held frames";
+}
+
+TEST_F(WholeTree, FullStorageIsTheReasonThatIsGivenForAPartThatCannotBeCompleted) {
+  auto layout = rich_layout(Placement::log);
+  layout.members = store::Members{.stem = "a_member_", .suffix = ".h5", .frames = frame_count + 1};
+  record(layout, false);
+  penstock::testing::FaultEnv env;
+  env.faults->on_write = [](auto, auto) -> Result<void> { return make_error(Errc::no_space, "no space left"); };
+  const auto report = recover(false, env);
+  ASSERT_FALSE(report.ok());
+  const auto& said = report.error().message();
+  EXPECT_NE(said.find("a_member_0.h5"), std::string::npos) << said;
+  EXPECT_NE(said.find("free some space"), std::string::npos) << said;
+  EXPECT_EQ(said.find("move it away"), std::string::npos) << said;
 }
 
 TEST_F(WholeTree, ADescriptionThatIsDamagedHasACopy) {

@@ -11,6 +11,8 @@
 namespace penstock::testing {
 
 class DyingEnv final : public Env {
+  static constexpr std::uint64_t sector_bytes = 512;
+
   struct Life {
     std::atomic<std::uint64_t> changes{0};
     std::uint64_t last = 0;  ///< the number of the change at which it dies, from 1 on; 0: it lives
@@ -45,7 +47,9 @@ class DyingEnv final : public Env {
         const auto* data = static_cast<const std::byte*>(piece.iov_base);
         bytes.insert(bytes.end(), data, data + piece.iov_len);
       }
-      bytes.resize(bytes.size() * life_->torn / 8);
+      const bool of_sectors = bytes.size() >= page_bytes;  // storage takes no part of one
+      const auto torn = bytes.size() * life_->torn / 8;
+      bytes.resize(of_sectors ? torn / sector_bytes * sector_bytes : torn);
       if (!bytes.empty()) (void)penstock::write_at(*real_, bytes, offset);
       return gone();
     }

@@ -32,6 +32,15 @@ def recover_command(
             rich_help_panel=panels.RUN,
         ),
     ] = False,
+    salvage: Annotated[
+        bool,
+        typer.Option(
+            "--salvage",
+            help="Recover the only copy of a finished file whose end is cut off: rebuild the HDF5 structures,"
+            " and mark the frames that are cut off as lost. [default: reject a truncated file]",
+            rich_help_panel=panels.RUN,
+        ),
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print the report as JSON.", rich_help_panel=panels.OUTPUT)
     ] = False,
@@ -39,11 +48,12 @@ def recover_command(
     """Complete a file whose recorder was killed: every frame that reached storage becomes readable.
 
     Changes the file in place, and never writes to recorded frames. Rejects a file that another process has
-    open. Exit code 1: a part of the series is missing or corrupt; the rest is recovered.
+    open, and a finished file that is shorter than it says, unless --salvage is given. Exit code 1: a part of
+    the series is lost or corrupt; the rest is recovered.
     """
     require_file(file)
     with progress() as view:
-        report = recover(file, dry_run, lambda event: show(view, event), view.say, rebuild)
+        report = recover(file, dry_run, lambda event: show(view, event), view.say, rebuild, salvage)
     if json:
         print_json(report)
     else:

@@ -1,0 +1,158 @@
+"""Files whose end is cut off, as after an interrupted `cp`: `recover` and `check` call no frame complete that
+cannot be read."""
+
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import h5py
+import hdf5plugin  # noqa: F401
+import numpy
+import pytest
+from damage import FRAMES, Specimen, make_pair
+from rounds import seed
+
+from penstock.model.errors import PenstockError
+from penstock.model.events import CheckReport, RecoverReport
+from penstock.model.findings import is_clean
+from penstock.programs.check import check, check_plan
+from penstock.programs.recover import recover
+
+LAYOUTS = ("plain", "blocks", "slots", "split")
+NOTHING_LEFT = ("description", "no segments of frames")  # then nothing is changed
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A copy of a specimen, one part of which is cut to `size` of `full` bytes."""
+
+    file: Path
+    part: Path
+    size: int
+    full: int  # that the part's superblock promises
+
+    def __str__(self) -> str:
+        return f"{self.part.name} of {self.file.parent.name} cut to {self.size} of {self.full} bytes"
+
+
+def end_of_file(path: Path) -> int:
+    """That HDF5's superblock says."""
+    return int.from_bytes(path.read_bytes()[28:36], "little")
+
+
+def cut(specimen: Specimen, folder: Path, dice: random.Random) -> Cut:
+    copy = folder / "cut"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(specimen.folder, copy)
+    part = copy / dice.choice(specimen.parts)
+    used = numpy.flatnonzero(numpy.fromfile(part, numpy.uint8))
+    full = end_of_file(part)
+    with part.open("r+b") as stream:
+        stream.truncate(int(dice.choice(used)) + dice.choice([0, 1]))
+    return Cut(copy / specimen.file, part, part.stat().st_size, full)
+
+
+def frames_of(file: Path) -> numpy.ndarray:
+    with h5py.File(file) as content:
+        return content["/entry/data/data"][...]
+
+
+def readable(file: Path, frames: numpy.ndarray) -> int:
+    """How many frames are marked as received, each of which must be the one that was sent."""
+    with h5py.File(file) as content:
+        data, states = content["/entry/data/data"], content["/entry/penstock/frame_state"][...]
+        received = [int(number) for number in numpy.flatnonzero(states == 1)]
+        for number in received:
+            assert numpy.array_equal(data[number], frames[number]), f"frame {number} is not what was sent"
+        return len(received)
+
+
+def try_recover(file: Path, salvage: bool) -> RecoverReport | PenstockError:
+    try:
+        return recover(file, False, lambda _: None, salvage=salvage)
+    except PenstockError as error:
+        return error
+
+
+def try_check(file: Path) -> CheckReport:
+    return check(check_plan(file, None), lambda _: None)
+
+
+def judge(each: Cut, frames: numpy.ndarray, report: RecoverReport) -> None:
+    """What was said of a recovered file is so, and is said again."""
+    there = report.frames - report.missing
+    assert there == readable(each.file, frames), report
+    checked = try_check(each.file)
+    assert checked.frames - checked.missing <= there, checked
+    again = recover(each.file, False, lambda _: None)
+    assert (again.way, again.frames - again.missing) == ("nothing", there), again
+
+
+def judge_finished(each: Cut, frames: numpy.ndarray) -> None:
+    is_short = each.size < each.full
+    checked = try_check(each.file)
+    if is_short:
+        assert not checked.ok
+        assert "penstock recover` seals" not in str(checked.findings)
+    before = each.part.read_bytes()
+    refused = try_recover(each.file, salvage=False)
+    if not is_short:
+        assert isinstance(refused, RecoverReport)
+        return judge(each, frames, refused)
+    if each.part == each.file:
+        assert isinstance(refused, PenstockError), refused
+        assert f"it has {each.size} of {each.full} bytes" in refused.message
+        assert "penstock recover --salvage" in refused.message
+    else:
+        assert isinstance(refused, RecoverReport)
+        assert not is_clean(refused.findings)
+    assert each.part.read_bytes() == before
+    report = try_recover(each.file, salvage=True)
+    if isinstance(report, PenstockError):
+        assert any(words in report.message for words in NOTHING_LEFT), report
+        return None
+    assert not is_clean(report.findings)
+    return judge(each, frames, report)
+
+
+def judge_unfinished(each: Cut, frames: numpy.ndarray) -> None:
+    """Its recorder did not say what is in it: all that is whole is recovered, and a loss is reported."""
+    before = try_check(each.file)
+    report = try_recover(each.file, salvage=False)
+    if isinstance(report, PenstockError):
+        assert any(words in report.message for words in NOTHING_LEFT), report
+        return
+    judge(each, frames, report)
+    if before.recoverable is not None:
+        assert before.recoverable <= report.frames - report.missing
+
+
+def run(folder: Path, layout: str, lengths: int) -> None:
+    unfinished, finished = make_pair(folder / "specimens", layout)
+    frames = frames_of(finished.folder / finished.file)
+    assert len(frames) == FRAMES
+    judges: tuple[tuple[Specimen, Callable[[Cut, numpy.ndarray], None]], ...] = (
+        (finished, judge_finished),
+        (unfinished, judge_unfinished),
+    )
+    for number in range(lengths):
+        for specimen, judged in judges:
+            each = cut(specimen, folder, random.Random(f"{seed()} {layout} {number}"))
+            try:
+                judged(each, frames)
+            except BaseException:
+                print(f"TORTURE_SEED={seed()}, {specimen.name}, cut {number}: {each}")
+                raise
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_no_frame_of_a_cut_file_is_called_complete_and_cannot_be_read(layout: str, tmp_path: Path) -> None:
+    run(tmp_path, layout, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_cut_file_of_many_lengths(layout: str, tmp_path: Path) -> None:
+    run(tmp_path, layout, 100)
