@@ -1,6 +1,9 @@
 #include "recover/completion.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <optional>
 #include <thread>
 
 #include "base/time/clock.hpp"
@@ -13,6 +16,7 @@ namespace {
 
 constexpr const char* end_time_path = "/entry/end_time";
 constexpr const char* end_time_place_path = "/entry/penstock/layout/end_time";
+constexpr const char* last_rows_path = "/entry/penstock/layout/last_rows";
 
 const std::string* text_of(const check::Tree& tree, const std::string& path) {
   const auto* node = tree.find(path);
@@ -24,6 +28,36 @@ std::string end_time_place(const check::Tree& tree, const Segments& segments) {
   const auto* place = text_of(tree, end_time_place_path);
   if (place == nullptr) place = described_text(segments.description, end_time_place_path);
   return place != nullptr && place->starts_with("/") ? *place : end_time_path;
+}
+
+constexpr auto received = std::byte{1};  // as a frame's state
+
+std::optional<std::uint64_t> last_known(Bytes states) {
+  const auto last = std::find(states.rbegin(), states.rend(), received);
+  if (last == states.rend()) return std::nullopt;
+  return static_cast<std::uint64_t>(states.rend() - last) - 1;
+}
+
+store::Value value_of(const store::ColumnNode& column, std::vector<std::byte> row) {
+  if (column.text_bytes == 0) return store::ArrayValue{{column.type, column.shape}, std::move(row)};
+  const std::string text(as_text(row));
+  return text.substr(0, text.find('\0'));
+}
+
+bool is_there(const check::Tree& tree, const std::string& path) {
+  const auto same = [&](const auto& group) { return group.path == path; };
+  return tree.find(path) != nullptr || std::any_of(tree.groups.begin(), tree.groups.end(), same);
+}
+
+/// In place of the first frame's value, with what that has.
+void replace(const store::format::Description& description, const std::string& path, store::Value value,
+             store::FinalValues& values) {
+  store::ValueNode node{path, std::move(value), {}};
+  for (const auto& first : description.values)
+    if (first.path == path) node.attributes = first.attributes;
+  values.values.push_back(std::move(node));
+  for (const auto& link : description.links)
+    if (link.target == path) values.links.push_back(link);
 }
 
 }  // namespace
@@ -59,6 +93,48 @@ void add_end_time(const check::Tree& tree, const Segments& segments, const std::
   const auto* before = text_of(tree, path);
   if (tree.find(path) == nullptr || (last_ns > 0 && before != nullptr && *before < end))
     values.values.push_back({path, end, {}});
+}
+
+std::vector<LastRow> last_rows_of(const store::format::Description& description) {
+  std::vector<LastRow> rows;
+  for (const auto& node : description.values) {
+    const auto* lines = node.path == last_rows_path ? std::get_if<std::vector<std::string>>(&node.value) : nullptr;
+    if (lines == nullptr) continue;
+    for (const auto& line : *lines) {
+      const auto first = line.find('\t'), second = line.find('\t', std::min(first, line.size() - 1) + 1);
+      if (first == std::string::npos || first + 1 == line.size()) continue;
+      rows.push_back({line.substr(0, first), line.substr(first + 1, second - first - 1),
+                      second == std::string::npos ? "" : line.substr(second + 1)});
+    }
+  }
+  return rows;
+}
+
+Result<void> add_last_rows(store::hdf5::IndexFile& index, const Segments& segments, const check::Tree& tree,
+                           const Frames& frames, Bytes states, check::Findings& findings, store::FinalValues& values) {
+  const auto& description = segments.description;
+  const auto known = last_known(states);
+  const auto rows = last_rows_of(description);
+  if (rows.empty() || !known) return {};
+  const auto& columns = description.columns;
+  for (const auto& wanted : rows) {
+    const auto column =
+        std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.path == wanted.column; });
+    if (column == columns.end() || !is_there(tree, wanted.path)) continue;
+    const auto id = store::ColumnId{static_cast<std::uint16_t>(column - columns.begin())};
+    PEN_ASSIGN(auto row, index.row(id, *known), "{}", wanted.column);
+    if (!row) continue;
+    auto value = value_of(*column, std::move(*row));
+    if (wanted.attribute.empty())
+      replace(description, wanted.path, std::move(value), values);
+    else
+      values.attributes.emplace_back(wanted.path, store::Attribute{wanted.attribute, std::move(value)});
+  }
+  if (!frames.whole.empty() && frames.whole.back() > *known)
+    findings.add({check::Level::warning, "values of the last frame are lost", rows.front().path,
+                  fmt::format("those of frame {}", frames.whole.back()), fmt::format("those of frame {}", *known),
+                  "the recorder was killed before it had stored them"});
+  return {};
 }
 
 Result<void> seal(File& file, const Segments& segments, std::uint64_t end) {

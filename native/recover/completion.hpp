@@ -1,4 +1,5 @@
-/// What a closed file has that one whose recorder died lacks: the counts of frames, the time of its end, and its seal.
+/// What a closed file has that one whose recorder died lacks: the counts of frames, the time of its end, what a layout
+/// has of the last frame, and the seal.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +7,11 @@
 
 #include "base/bytes.hpp"
 #include "base/files/env.hpp"
+#include "check/findings.hpp"
 #include "check/structures/index_process.hpp"
 #include "recover/candidates.hpp"
 #include "recover/ledger_rows.hpp"
+#include "store/hdf5/index_file.hpp"
 #include "store/store.hpp"
 
 namespace penstock::recover {
@@ -27,6 +30,19 @@ Bytes states_of(const check::Tree& tree);
 /// When the last frame came. A file that somebody went on with when it was finished has the end of before.
 void add_end_time(const check::Tree& tree, const Segments& segments, const std::vector<ReceivedTime>& times,
                   store::FinalValues& values);
+
+/// What of a layout is the last frame's.
+struct LastRow {
+  std::string column;     ///< path
+  std::string path;       ///< of a value, or of an object with an attribute
+  std::string attribute;  ///< its name; empty: it is the value
+};
+std::vector<LastRow> last_rows_of(const store::format::Description& description);
+
+/// Puts the last rows that are known in their places. They are of frames that `states` (as the recorder left them)
+/// calls received; a finding tells where a later frame is complete.
+Result<void> add_last_rows(store::hdf5::IndexFile& index, const Segments& segments, const check::Tree& tree,
+                           const Frames& frames, Bytes states, check::Findings& findings, store::FinalValues& values);
 
 /// Over all that no segment guards, up to `end`. What a killed recorder had leased may be among it.
 Result<void> seal(File& file, const Segments& segments, std::uint64_t end);

@@ -7,6 +7,7 @@
 #include "base/time/clock.hpp"
 #include "check/names.hpp"
 #include "check/structures/scan_places.hpp"
+#include "recover/completion.hpp"
 #include "recover/ledger_rows.hpp"
 #include "recover/members.hpp"
 
@@ -117,6 +118,32 @@ void report_lost_rows(const Segments& segments, check::Findings& findings) {
   }
 }
 
+/// The values of the first frame that stand in the places of the last frame's.
+void leave_out_last_rows(const Segments& segments, store::FileLayout& layout, check::Findings& findings) {
+  for (const auto& wanted : last_rows_of(segments.description)) {
+    const auto is_it = [&](const auto& node) { return node.path == wanted.path; };
+    const auto remove_attribute = [&](auto& nodes) {
+      for (auto& node : nodes)
+        if (is_it(node)) std::erase_if(node.attributes, [&](const auto& a) { return a.name == wanted.attribute; });
+    };
+    if (wanted.attribute.empty()) {
+      std::erase_if(layout.values, is_it);
+    } else {
+      remove_attribute(layout.groups);
+      remove_attribute(layout.values);
+      remove_attribute(layout.chunked);
+      remove_attribute(layout.columns);
+    }
+    if (segments.candidates.empty()) continue;
+    findings.add({check::Level::error,
+                  "a value of the last frame cannot be recovered",
+                  wanted.attribute.empty() ? wanted.path : fmt::format("{}/@{}", wanted.path, wanted.attribute),
+                  {},
+                  "only HDF5's structures held it",
+                  "it is left out"});
+  }
+}
+
 /// Those to what is left out, or was never there, could not be made.
 std::vector<store::LinkNode> possible_links(const std::vector<store::LinkNode>& links,
                                             const store::FileLayout& layout) {
@@ -155,6 +182,7 @@ store::FileLayout rebuilt_layout(File& file, const Segments& segments, const Seg
     layout.groups = description.groups;
     for (auto node : description.values)
       if (is_there(file, node, false, findings)) layout.values.push_back(std::move(node));
+    leave_out_last_rows(segments, layout, findings);
     layout.links = possible_links(description.links, layout);
   } else {
     add_least_tree(description, master, layout);

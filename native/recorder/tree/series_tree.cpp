@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <set>
 
 #include "base/bytes.hpp"
 #include "base/time/clock.hpp"
@@ -21,6 +22,10 @@ constexpr std::uint64_t axis_values_max = std::uint64_t{1} << 24;
 /// Of frames and elements, a byte each, that the file tells of.
 constexpr std::uint64_t element_bytes_max = std::uint64_t{1} << 28;
 const std::string plot_path = "/entry/data";
+constexpr const char* provisional_path = "/entry/penstock/provisional";
+
+/// Of the axis along which a scan may go on.
+std::string axis_path(const ScanConfig& scan) { return "/entry/data/" + scan.axes.front().name; }
 
 /// If `frames` went on along the first axis of a scan, the axis repeats its values.
 void lengthen_axis(const ScanConfig& scan, std::uint64_t frames, store::FinalValues& values) {
@@ -31,9 +36,37 @@ void lengthen_axis(const ScanConfig& scan, std::uint64_t frames, store::FinalVal
   if (length <= axis.points || length > axis_values_max) return;
   std::vector<double> longer(length);
   for (std::uint64_t i = 0; i < length; ++i) longer[i] = axis.values[i % axis.points];
-  store::ValueNode node{"/entry/data/" + axis.name, store::vector_of(longer), {}};
+  store::ValueNode node{axis_path(scan), store::vector_of(longer), {}};
   if (!axis.units.empty()) node.attributes.push_back({"units", axis.units});
   values.values.push_back(std::move(node));
+}
+
+/// What values_at_end() may replace of the values in the tree, by path.
+store::FinalValues replaceable(const SeriesSpec& spec) {
+  store::FinalValues values;
+  const auto& series = spec.series();
+  const auto add = [&](std::string path) { values.values.push_back({std::move(path), std::string(), {}}); };
+  if (spec.has_elements())
+    for (const auto* name : {"pixel_mask", "flatfield"})
+      for (const auto& channel : series.channels)
+        for (const auto count : {std::size_t{1}, series.channels.size()})
+          add(map_value(series, name, {channel, {}, {}, Encoding::none}, count).path);
+  if (series.frames == 0)
+    for (const auto& axis : axis_values(series, 1)) add(axis.path);
+  if (spec.scan() && !spec.scan().names_places()) add(axis_path(spec.scan()));
+  return values;
+}
+
+/// The file says which values are not final, for those who compare it with its description.
+void note_provisional(const store::FinalValues& changes, store::FileLayout& layout) {
+  std::set<std::string> there, paths;
+  for (const auto& node : layout.values) there.insert(node.path);
+  for (const auto& node : changes.values)
+    if (there.contains(node.path)) paths.insert(node.path);
+  if (paths.empty()) return;
+  layout.values.push_back({provisional_path,
+                           std::vector<std::string>(paths.begin(), paths.end()),
+                           {description("paths of values that the recorder replaces when the series ends")}});
 }
 
 /// One number for each element, out of those of its channels: `together` takes what is known, and the next one.
@@ -101,7 +134,13 @@ store::FileLayout SeriesTree::tree(store::Placement placement) const {
   const auto& series = spec_.series();
   auto layout = nexus_layout(assembled_series(), declared_filters(coding_.codec(), coding_.filters(), series), columns_,
                              spec_.arrangement(), NexusNames::of_series(series.user_data_json, config.nexus));
-  if (config.layout) layout = config.layout->apply(std::move(layout), series, columns_, edges());
+  auto provisional = replaceable(spec_);
+  if (config.layout) {
+    const auto known = edges();
+    layout = config.layout->apply(std::move(layout), series, columns_, known);
+    provisional = config.layout->apply(std::move(provisional), layout, series, columns_, known);
+  }
+  note_provisional(provisional, layout);
   for (auto& node : layout.chunked) {
     node.places.placement = placement;
     node.chunk_bytes_max = coding_.chunk_bytes_max();

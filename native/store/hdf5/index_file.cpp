@@ -59,6 +59,39 @@ struct FrameDataset : Growing {
 struct GrowingColumn : Growing {
   Handle type;
   std::size_t row_bytes = 0;
+
+  /// Of `rows`, and of as many in memory.
+  struct Selection {
+    Handle in_memory;
+    Handle in_file;
+  };
+  Result<Selection> select(const RowRun& rows, std::uint64_t rows_count) const {
+    // Rows may be arrays, of which each is taken as a whole.
+    auto count = dimensions;
+    count[0] = rows_count;
+    std::vector<hsize_t> start(count.size(), 0), stride(count.size(), 1);
+    start[0] = rows.first;
+    stride[0] = rows.stride;
+    Selection selection;
+    PEN_ASSIGN(selection.in_memory, owned(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
+                                          H5Sclose, "make a dataspace"));
+    PEN_ASSIGN(selection.in_file, owned(H5Dget_space(dataset.get()), H5Sclose, "get a dataspace"));
+    PEN_TRY(done(H5Sselect_hyperslab(selection.in_file.get(), H5S_SELECT_SET, start.data(), stride.data(), count.data(),
+                                     nullptr),
+                 "select rows"));
+    return selection;
+  }
+
+  /// Nothing behind the last one.
+  Result<std::optional<std::vector<std::byte>>> row(std::uint64_t number) const {
+    if (number >= dimensions[0]) return std::optional<std::vector<std::byte>>();
+    PEN_ASSIGN(const auto selection, select({number}, 1));
+    std::vector<std::byte> bytes(row_bytes);
+    PEN_TRY(done(H5Dread(dataset.get(), type.get(), selection.in_memory.get(), selection.in_file.get(), H5P_DEFAULT,
+                         bytes.data()),
+                 fmt::format("read a row of {}", path)));
+    return std::optional(std::move(bytes));
+  }
 };
 
 Result<Handle> access_list(hid_t driver, DriverContext& context) {
@@ -130,6 +163,15 @@ class IndexFileOfHdf5 final : public IndexFile {
     const WatchedCall watched(context_.file->watching(), Call::hdf5_write_rows);
     PEN_TRY(note(context_.outcome(put_all_rows(column, rows, data))));
     return commit_much();
+  }
+
+  Result<std::optional<std::vector<std::byte>>> row(ColumnId column, std::uint64_t number) override {
+    LibraryLock lock;
+    const WatchedCall watched(context_.file->watching(), Call::hdf5_write_rows);
+    const auto position = static_cast<std::size_t>(column);
+    if (position >= columns_.size())
+      return make_error(Errc::invalid_argument, "column {} of {}", position, columns_.size());
+    return columns_[position].row(number);
   }
 
   Result<void> flush() override {
@@ -332,24 +374,16 @@ class IndexFileOfHdf5 final : public IndexFile {
     if (position >= columns_.size())
       return make_error(Errc::invalid_argument, "column {} of {}", position, columns_.size());
     auto& node = columns_[position];
-    // Rows may be arrays, of which each is written as a whole.
-    auto count = node.dimensions;
-    count[0] = data.size() / node.row_bytes;
+    const auto count = data.size() / node.row_bytes;
     if (data.size() % node.row_bytes != 0 || rows.first > rows_max || rows.stride == 0 ||
-        rows.stride > rows_max / std::max<hsize_t>(count[0], 1))
+        rows.stride > rows_max / std::max<hsize_t>(count, 1))
       return make_error(Errc::invalid_argument, "{} bytes for every {}th row from {} of {}", data.size(), rows.stride,
                         rows.first, node.path);
-    if (count[0] == 0) return {};
-    std::vector<hsize_t> start(count.size(), 0), stride(count.size(), 1);
-    start[0] = rows.first;
-    stride[0] = rows.stride;
-    PEN_TRY(node.grow(rows.first + (count[0] - 1) * rows.stride + 1));
-    PEN_ASSIGN(const auto in_memory, owned(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
-                                           H5Sclose, "make a dataspace"));
-    PEN_ASSIGN(const auto in_file, owned(H5Dget_space(node.dataset.get()), H5Sclose, "get a dataspace"));
-    PEN_TRY(done(H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start.data(), stride.data(), count.data(), nullptr),
-                 "select rows"));
-    return done(H5Dwrite(node.dataset.get(), node.type.get(), in_memory.get(), in_file.get(), H5P_DEFAULT, data.data()),
+    if (count == 0) return {};
+    PEN_TRY(node.grow(rows.first + (count - 1) * rows.stride + 1));
+    PEN_ASSIGN(const auto selection, node.select(rows, count));
+    return done(H5Dwrite(node.dataset.get(), node.type.get(), selection.in_memory.get(), selection.in_file.get(),
+                         H5P_DEFAULT, data.data()),
                 fmt::format("write rows of {}", node.path));
   }
 

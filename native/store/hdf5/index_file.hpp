@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -42,6 +43,8 @@ class IndexFile {
   /// Ends SWMR, writes the values and closes. Nothing can be put after it.
   /// `no_space` where the index found no room to the end: a recovery completes the file.
   virtual Result<void> finish(const FinalValues& values) = 0;
+  /// Of a column, between start() and finish(); nothing where it is shorter.
+  virtual Result<std::optional<std::vector<std::byte>>> row(ColumnId column, std::uint64_t number) = 0;
 };
 
 }  // namespace penstock::store::hdf5

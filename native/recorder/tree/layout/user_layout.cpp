@@ -237,13 +237,13 @@ const MetaValue* value_named(const Metadata& metadata, const std::string& name) 
   return found == metadata.end() ? nullptr : &found->second;
 }
 
-/// Channels and elements bring a frame in parts, and each may tell something else of it. What is known of it stays.
+/// What a frame does not bring stays as another one, or another part of it, brought it: channels and elements bring a
+/// frame in parts.
 void take_edge(std::optional<EdgeValues::Frame>& edge, EdgeValues::Frame frame) {
-  if (!edge || edge->number != frame.number) {
-    edge = std::move(frame);
-    return;
-  }
-  for (auto& told : frame.metadata)
+  auto known = edge ? std::move(edge->metadata) : Metadata();
+  if (edge && edge->number == frame.number) std::swap(known, frame.metadata);
+  edge = std::move(frame);
+  for (auto& told : known)
     if (value_named(edge->metadata, told.first) == nullptr) edge->metadata.push_back(std::move(told));
 }
 

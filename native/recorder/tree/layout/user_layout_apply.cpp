@@ -309,6 +309,26 @@ std::set<std::string> paths_in(const FileLayout& layout) {
   return paths;
 }
 
+/// For a recovery: what gets the last row of which column. Lines of column, path and, of an attribute, its name.
+void add_last_rows(const std::vector<LayoutNode>& nodes, const std::vector<MetaColumn>& columns,
+                   const std::vector<std::string>& column_paths, FileLayout& layout) {
+  std::vector<std::string> lines;
+  const auto add = [&](const LayoutValue& value, const std::string& where) {
+    if (value.when != When::last) return;
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      if (columns[i].name == value.name) lines.push_back(column_paths[i] + '\t' + where);
+  };
+  for (const auto& node : nodes) {
+    if (node.kind == Kind::metadata) add(node.metadata, node.path);
+    for (const auto& attribute : node.attributes)
+      if (attribute.metadata) add(*attribute.metadata, node.path + '\t' + attribute.name);
+  }
+  if (lines.empty()) return;
+  layout.values.push_back({std::string(layout_path) + "/last_rows",
+                           std::move(lines),
+                           {description("column whose last row has the last frame's value, and what gets it")}});
+}
+
 }  // namespace
 
 std::vector<std::string> UserLayout::column_paths(const std::vector<MetaColumn>& columns) const {
@@ -342,6 +362,7 @@ FileLayout UserLayout::apply(FileLayout own, const Series& series, const std::ve
   layout.values.push_back({std::string(layout_path) + "/end_time",
                            destinations.of(end_time_path),
                            {description("path of the end time, which a complete file has")}});
+  add_last_rows(nodes_, columns, columns_at, layout);
   auto there = paths_in(layout);
   for (auto& link : links([&](const auto& path) { return destinations.of(path); }))
     if (there.contains(link.target) && there.insert(link.path).second) layout.links.push_back(std::move(link));

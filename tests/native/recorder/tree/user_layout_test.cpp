@@ -242,6 +242,43 @@ TEST(UserLayout, WhatAnyPartOfAnEdgeFrameTellsIsKnown) {
   EXPECT_EQ(load_le<double>(std::get<store::ArrayValue>(x->value).data.data()), 0.5) << "the first one is used";
 }
 
+/// A recovery has to know which columns have what a killed recorder did not come to write.
+TEST(UserLayout, ValuesOfTheLastFrameNameTheirColumns) {
+  const auto with_last = [](const char* path) {
+    auto group = group_at(path);
+    group["attributes"] = json::array({{{"name", "at_end"}, {"metadata", {{"name", "x"}, {"when", "last"}}}}});
+    return group;
+  };
+  const auto layout = layout_of(plan({frames_at("/data"), value_at("/x", {{"name", "x"}}), with_last("/g"),
+                                      value_at("/last", {{"name", "x"}, {"when", "last"}}),
+                                      value_at("/no_column", {{"name", "y"}, {"when", "last"}})}));
+  const auto rows = [&](const std::vector<MetaColumn>& columns) {
+    for (const auto& node : applied(layout, series(), columns).values)
+      if (node.path == std::string(layout_path) + "/last_rows") return std::get<std::vector<std::string>>(node.value);
+    return std::vector<std::string>();
+  };
+  EXPECT_EQ(rows({{"x", ElementType::f64}}), (std::vector<std::string>{"/x\t/g\tat_end", "/x\t/last"}));
+  EXPECT_TRUE(rows({}).empty());
+}
+
+TEST(UserLayout, FramesThatDoNotBringAValueLeaveThatOfOthers) {
+  const auto layout = layout_of(plan({frames_at("/data"), value_at("/first", {{"name", "x"}, {"when", "first"}}),
+                                      value_at("/last", {{"name", "x"}, {"when", "last"}})}));
+  EdgeValues edges;
+  const auto note = [&](std::uint64_t number, Metadata metadata) {
+    Frame frame;
+    frame.number = FrameNumber{number};
+    frame.metadata = std::move(metadata);
+    layout.note(frame, edges);
+  };
+  note(2, {{"x", 0.5}});
+  note(1, {});
+  note(3, {});
+  const auto made = applied(layout, series(), {}, edges);
+  EXPECT_TRUE(has(made.values, "/first"));
+  EXPECT_TRUE(has(made.values, "/last"));
+}
+
 TEST(UserLayout, MessagesBetweenRanksThatAreNotUnderstoodAreLeftOut) {
   for (const auto* text :
        {"null", "3", "{}", R"({"first": 3})", R"({"first": {"values": [[1, 2], ["a", null], 5]}})"}) {

@@ -1,0 +1,83 @@
+"""Single values of a layout that only the last frame has: in a finished file, and after a crash."""
+
+import shutil
+from pathlib import Path
+
+import h5py
+import hdf5plugin  # noqa: F401
+import numpy
+import pytest
+from conftest import Record, Recorded, Run
+from detector_stream import frames_of
+from mid_series import ended_in_mid_series
+
+pytestmark = pytest.mark.usefixtures("nothing_stays_open")
+
+LAYOUT = """\
+metadata: /each
+tree:
+  data: {frames: 0}
+  first: {metadata: VALUE, when: first}
+  last: {metadata: VALUE, when: last, attributes: {units: {constant: Gy}}}
+  last_too: {link: /last}
+  note: {metadata: Note, when: last}
+  group: {attributes: {last: {metadata: VALUE, when: last}}}
+"""
+
+
+def layout_of(folder: Path, value: str) -> str:
+    layout = folder / "last.yaml"
+    layout.write_text(LAYOUT.replace("VALUE", value), encoding="utf-8")
+    return str(layout)
+
+
+def test_number_that_changes_until_the_last_frame_is_no_damage(
+    recorded: Recorded, run: Run, tmp_path: Path
+) -> None:
+    frames = frames_of("uint16")
+    told = [{"dose": 0.5 * number, "Note": f"n{number}"} for number in range(len(frames))]
+    del told[-1]["Note"]
+    path = recorded(frames, "--layout", layout_of(tmp_path, "dose"), user_data=told)
+    checked = run("check", str(path), "--require-complete")
+    assert (checked.returncode, "warning" in checked.stdout) == (0, False), checked.stdout + checked.stderr
+    last = 0.5 * (len(frames) - 1)
+    with h5py.File(path) as file:
+        assert (file["/first"][()], file["/last"][()]) == (0, last)
+        assert file["/last"].attrs["units"] == "Gy"
+        assert file["/last_too"] == file["/last"]
+        assert file["/group"].attrs["last"] == last
+        assert file["/note"].asstr()[()] == f"n{len(frames) - 2}", "of the last frame that brings one"
+        place = file["/last"].id.get_offset()
+    with path.open("r+b") as changed:
+        changed.seek(place)
+        changed.write(b"\x01")
+    checked = run("check", str(path))
+    assert checked.returncode == 1
+    assert "is corrupt" in checked.stdout
+
+
+def test_recovered_file_has_values_of_the_last_frame(record: Record, run: Run, tmp_path: Path) -> None:
+    path = ended_in_mid_series(record, tmp_path, ("--layout", layout_of(tmp_path, "NDArrayUniqueId")))
+    anew = tmp_path / "anew.h5"
+    shutil.copy(path, anew)
+    recovered = run("recover", str(path))
+    assert recovered.returncode == 0, recovered.stdout + recovered.stderr
+    assert run("check", str(path)).returncode == 0
+    with h5py.File(path) as file:
+        # Values of the last moment before the crash may not have been written.
+        known = numpy.flatnonzero(file["/entry/penstock/timing/encoded"][...] >= 0)
+        assert known[-1] > 100
+        assert (file["/first"][()], file["/last"][()]) == (0, known[-1])
+        assert file["/last"].attrs["units"] == "Gy"
+        assert file["/last_too"] == file["/last"]
+        assert file["/group"].attrs["last"] == known[-1]
+        is_last = bool(known[-1] == numpy.flatnonzero(file["/entry/penstock/frame_state"][...] == 1)[-1])
+    assert ("values of the last frame are lost" not in recovered.stdout + recovered.stderr) == is_last
+    rebuilt = run("recover", str(anew), "--rebuild")
+    assert rebuilt.returncode == 1
+    assert "a value of the last frame cannot be recovered" in rebuilt.stdout + rebuilt.stderr
+    with h5py.File(anew) as file:
+        assert "last" not in file
+        assert "last_too" not in file
+        assert "last" not in file["/group"].attrs
+        assert file["/first"][()] == 0
