@@ -619,7 +619,7 @@ Result<void> Recovery::write() {
                                      times_, report_.frames));
   const auto known = check::places_of(tree_).value_or(std::vector<std::uint64_t>());
   PEN_TRY(write_places(*index, segments_.description.columns, chunk_frames_.new_places(known, frames_.whole)));
-  if (marked_open_ || !was_completed(tree_))
+  if (left_.marked_open || !was_completed(tree_))
     PEN_TRY(add_last_rows(*index, segments_, tree_, frames_, states_of(tree_), findings_, values));
   if (!plan_.series) {
     std::move(counts.begin(), counts.end(), std::back_inserter(values.attributes));
