@@ -123,9 +123,17 @@ void log_refusals() {
   set_refusal_listener([](const Refusal& refusal) { spdlog::warn("{}", text_of(refusal)); });
 }
 
+nlohmann::json failure_fields(const Error& why) {
+  return {{"code", std::string(name(why.code()))}, {"path", ""}, {"detail", why.message()}};
+}
+
 int exit_code_of(const Error& why) {
+  emit("failed", failure_fields(why));
+  return exit_code_without_event(why);
+}
+
+int exit_code_without_event(const Error& why) {
   spdlog::critical("{}", why.message());
-  emit("failed", {{"code", std::string(name(why.code()))}, {"path", ""}, {"detail", why.message()}});
   return why.code() == Errc::invalid_argument ? exit_usage : exit_failed;
 }
 

@@ -65,8 +65,13 @@ void set_log_level(const std::string& level);
 /// From now on the log has a warning for what a file system refuses, and files do without.
 void log_refusals();
 
-/// Tells the log, and gives the exit code: a plan that asks for what cannot be had is wrong, whenever that shows.
+/// Of the event "failed".
+nlohmann::json failure_fields(const Error& why);
+/// Writes the error to the log and as the event "failed", and gives the exit code: a plan that asks for what cannot be
+/// had is wrong, whenever that shows.
 int exit_code_of(const Error& why);
+/// The same for a program whose events do not go through emit().
+int exit_code_without_event(const Error& why);
 
 /// Set by SIGINT and SIGTERM from the first call on, and by whoever else wants the program to end early.
 std::atomic<bool>& stop_on_signals();

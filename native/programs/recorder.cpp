@@ -183,8 +183,9 @@ int record(const recorder::Config& config, const sigset_t& signals, bool stop_at
   if (is_coordinator && started.ok())
     events.emit("stopped",
                 {{"failed_series", failed}, {"refused_series", refused}, {"all_messages_refused", all_refused}});
+  if (!started.ok()) events.emit("failed", program::failure_fields(started.error()));
   team.stop();
-  if (!started.ok()) return exit_code_of(started.error());
+  if (!started.ok()) return program::exit_code_without_event(started.error());
   if (all_refused) {
     spdlog::error("every message was rejected; nothing was recorded");
     return exit_failed;

@@ -66,7 +66,7 @@ def start_fields(name: str, frames: Frames, count: int) -> dict[str, object]:
 
 
 class Link:
-    """One connection, with a thread that reads the recorder's words as they come."""
+    """One connection that has said hello, with a thread that reads the recorder's words as they come."""
 
     def __init__(self, port: int, told: Callable[[], None]) -> None:
         self._told = told
@@ -83,6 +83,8 @@ class Link:
         self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+        with contextlib.suppress(OSError):  # at once: the recorder does not wait long for it
+            self.send(HELLO, {"type": "hello", "name": "torture"})
 
     def send(
         self,
@@ -174,7 +176,7 @@ class Sender:
             assert self._changed.wait_for(true, wait_s), f"{what}: not within {wait_s} s"
 
     def begin(self, flags: int = 0) -> None:
-        """Says hello and sends the start; does not wait for the answer."""
+        """Sends the start; does not wait for the answer."""
         for link in self.links:
             self._begin(link, flags)
 
@@ -187,7 +189,6 @@ class Sender:
     def _begin(self, link: Link, flags: int) -> None:
         start = start_fields(self.name, self.frames, self.count)
         with contextlib.suppress(OSError):
-            link.send(HELLO, {"type": "hello", "name": "torture"})
             link.send(START, start, flags=flags)
 
     def wait_started(self) -> None:

@@ -65,15 +65,23 @@ class StepwiseDocument:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._growing: GrowingDocument | None = None
+        self._is_kept = False
+
+    @property
+    def kept_at(self) -> Path | None:
+        """The file that has what was written last."""
+        return self._path if self._is_kept else None
 
     def write(self, document: Verdict | Rehearsal) -> None:
         if self._path is None:
             return
+        self._is_kept = False
         text = document.model_dump_json()
         if self._growing is None:
             self._growing = GrowingDocument.create(self._path, text)
         else:
             self._growing.write(text)
+        self._is_kept = True
 
     def finish(self, document: Verdict | Rehearsal) -> None:
         """Writes the result, and adds it to the run index."""

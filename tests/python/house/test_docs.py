@@ -44,7 +44,7 @@ def test_the_page_of_events_has_every_event_and_field() -> None:
     page = (ROOT / "docs" / "reference" / "events.md").read_text(encoding="utf-8")
     sections = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
     events_of = {
-        "Recorder": {"listening", "series_start", "rejected", *_BY_PROGRAM["penstock-recorder"]},
+        "Recorder": {"listening", "series_start", "rejected", "failed", *_BY_PROGRAM["penstock-recorder"]},
         "pvAccess source": {"channel", "frame_problem", "source_progress", "source_series_end"},
         "Simulated detector": set(_BY_PROGRAM["penstock-detector"]),
     }

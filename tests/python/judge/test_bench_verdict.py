@@ -34,6 +34,7 @@ from penstock.bench.run.stages import VerdictRequest
 from penstock.model.bench.load import LoadDocument
 from penstock.model.bench.runs import Answer, Check, Step, Verdict
 from penstock.model.errors import ExitCode
+from penstock.model.failure import NO_SPACE, Failure
 from penstock.report.pages.documents import page_of
 from penstock.report.pages.html import html_of
 from penstock.report.runs import run_view
@@ -538,7 +539,8 @@ def test_an_invalid_verdict_names_the_check_its_value_and_its_bound() -> None:
 
 def test_storage_that_was_full_before_anything_was_measured_gives_no_answer() -> None:
     for problem in ("writing /x/rate-1-0: no space left on the storage", "the disk quota is exceeded"):
-        document = frames_document(problem=problem)
+        failure = Failure(code=NO_SPACE, detail=problem)
+        document = frames_document(problem=problem, failure=failure)
         verdict = verdict_of(step_of("rate", document, check_complete(document)), problem=problem)
         assert verdict.answer == "invalid"
         assert exit_code_of(verdict.answer, verdict.problem) == ExitCode.UNANSWERED

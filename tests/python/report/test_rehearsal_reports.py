@@ -46,8 +46,8 @@ def test_reports_name_what_was_rehearsed(encoding: str) -> None:
 def test_two_rehearsals_differ_in_the_overview() -> None:
     documents = {f"{each}.json": recorded_with(each) for each in ("bszstd", "bslz4")}
     text = markdown_of([overview_page(documents, [page_of(each, "") for each in documents.values()])])
-    assert "rehearsal PILATUS 6M (bszstd, 4 threads" in text
-    assert "rehearsal PILATUS 6M (bslz4, 4 threads" in text
+    assert "Does the chain keep up with the PILATUS 6M? (bszstd, 4 threads" in text
+    assert "Does the chain keep up with the PILATUS 6M? (bslz4, 4 threads" in text
 
 
 def test_headroom_of_a_search_without_an_upper_bound_is_shown() -> None:

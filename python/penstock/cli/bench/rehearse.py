@@ -277,7 +277,7 @@ def _run(request: RehearsalRequest, target: Path, outputs: _Outputs, *, yes: boo
         answered = _rehearse(request, plan.model_copy(update=where), folder, document)
         with (
             written_first(lambda: document.finish(answered)),
-            written_first(lambda: write_page(outputs.report, answered, outputs.document, "rehearsal")),
+            written_first(lambda: write_page(outputs.report, answered, document.kept_at, "rehearsal")),
         ):
             if outputs.json:
                 print_json(answered)

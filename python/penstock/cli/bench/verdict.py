@@ -207,7 +207,7 @@ def verdict_command(
                 verdict = _measure(request, folder, document, second)
                 with (
                     written_first(lambda: document.finish(verdict)),
-                    written_first(lambda: write_page(report, verdict, output, "verdict")),
+                    written_first(lambda: write_page(report, verdict, document.kept_at, "verdict")),
                 ):
                     _show(verdict, json)
             answered = verdict

@@ -154,7 +154,7 @@ class User:
 @contextmanager
 def new_user() -> Iterator[User]:
     # Paths of sockets have at most 107 bytes, and other users cannot enter root's folder of tests.
-    home = Path(tempfile.mkdtemp(prefix="penstock-"))
+    home = Path(tempfile.mkdtemp(prefix="u-"))
     (home / "run").mkdir(mode=0o700)
     for each in (home, home / "run"):
         os.chown(each, _USER, -1)
