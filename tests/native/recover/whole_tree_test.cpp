@@ -272,6 +272,9 @@ TEST_F(WholeTree, FullStorageIsTheReasonThatIsGivenForAPartThatCannotBeCompleted
   auto layout = rich_layout(Placement::log);
   layout.members = store::Members{.stem = "a_member_", .suffix = ".h5", .frames = frame_count + 1};
   record(layout, false);
+  auto member = bytes_of(path("a_member_0.h5"));
+  std::fill_n(member.begin(), 64, '\0');  // there is something to write, whether its index was complete or not
+  write_bytes(path("a_member_0.h5"), member);
   penstock::testing::FaultEnv env;
   env.faults->on_write = [](auto, auto) -> Result<void> { return make_error(Errc::no_space, "no space left"); };
   const auto report = recover(false, env);
