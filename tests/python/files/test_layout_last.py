@@ -1,15 +1,16 @@
 """Single values of a layout that only the last frame has: in a finished file, and after a crash."""
 
 import shutil
+import time
 from pathlib import Path
 
 import h5py
 import hdf5plugin  # noqa: F401
 import numpy
 import pytest
-from conftest import Record, Recorded, Run
+from conftest import Record, RecordCommand, Recorded, Run
 from detector_stream import frames_of
-from mid_series import ended_in_mid_series
+from mid_series import ended_in_mid_series, kill
 
 pytestmark = pytest.mark.usefixtures("nothing_stays_open")
 
@@ -56,8 +57,24 @@ def test_number_that_changes_until_the_last_frame_is_no_damage(
     assert "is corrupt" in checked.stdout
 
 
+def _wait_for_rows(file: Path) -> None:
+    """The recorder adds rows of columns up to a flush interval after the frames."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with h5py.File(file, swmr=True, locking=False) as growing:
+            if numpy.count_nonzero(growing["/entry/penstock/timing/encoded"][...] >= 0) > 101:
+                return
+        time.sleep(0.1)
+    pytest.fail("no rows after 60 s")
+
+
 def test_recovered_file_has_values_of_the_last_frame(record: Record, run: Run, tmp_path: Path) -> None:
-    path = ended_in_mid_series(record, tmp_path, ("--layout", layout_of(tmp_path, "NDArrayUniqueId")))
+    def kill_late(recorder: RecordCommand) -> None:
+        _wait_for_rows(tmp_path / "left.h5")
+        kill(recorder)
+
+    options = ("--layout", layout_of(tmp_path, "NDArrayUniqueId"))
+    path = ended_in_mid_series(record, tmp_path, options, end=kill_late)
     anew = tmp_path / "anew.h5"
     shutil.copy(path, anew)
     recovered = run("recover", str(path))
