@@ -56,7 +56,7 @@ def cut(specimen: Specimen, folder: Path, dice: random.Random) -> Cut:
 
 def frames_of(file: Path) -> numpy.ndarray:
     with h5py.File(file) as content:
-        return content["/entry/data/data"][...]
+        return numpy.asarray(content["/entry/data/data"][...])
 
 
 def readable(file: Path, frames: numpy.ndarray) -> int:
