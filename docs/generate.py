@@ -558,7 +558,8 @@ Datasets of frame values have the attribute `NDAttrName`; `NDAttrDescription` an
 and `NDAttrSourceType` is `NDAttrSourceUndefined`, because streams do not contain them. A single value is a
 scalar: of the first or the last frame, by number, that has it. While a file grows, values of the last frame
 are those of the first one; `penstock recover` takes them from the last stored row. Numbers keep the type of
-the stream. If several datasets name a value, the first has it and the others are links. A dataset whose value is missing in the first frame is left out, with the links to it.
+the stream. If several datasets name a value, the first has it and the others are links. A dataset whose
+value is missing in the first frame is left out, with the links to it.
 
 `NDArrayUniqueId`, `NDArrayTimeStamp`, `NDArrayEpicsTSSec` and `NDArrayEpicsTSnSec` are the frame's values
 of that name; without them, the frame number and the arrival time since 1990-01-01, as in EPICS.
