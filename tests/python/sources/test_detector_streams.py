@@ -244,6 +244,26 @@ def test_odd_times_of_the_old_stream_cost_no_frame(record: Record, tmp_path: Pat
         assert list(file["/entry/metadata/dose"]) == list(range(6))
 
 
+def test_series_whose_names_differ_in_replaced_characters_get_files_of_their_own(
+    record: Record, tmp_path: Path
+) -> None:
+    """Over TCP the start of the second would be rejected, because its file is there."""
+    recorder = record(tmp_path, "--series", "4")
+    names = ["a b", "a/b", "a\u00df", "a\u00e4"]
+    with Client(recorder.address) as client:
+        for name in names:
+            client.start(name, 1, FRAMES[0].shape)
+            client.image(name, 0, FRAMES[0])
+            client.end(name)
+    files = {recorder.series_end().file for _ in names}
+    assert len(files) == len(names)
+    stored = set()
+    for path in files:
+        with h5py.File(path) as file:
+            stored.add(file["/entry/penstock/series_unique_id"].asstr()[()])
+    assert stored == set(names)
+
+
 def test_the_old_stream_with_an_old_number_and_with_no_header(record: Record, tmp_path: Path) -> None:
     """A recorder that comes late, a detector that dies and counts anew, rubbish, and a port for both."""
     (endpoint,) = endpoints(1)
