@@ -14,16 +14,22 @@ namespace {
 constexpr std::size_t name_length_max = 200;
 constexpr std::size_t suffix_length_max = 16;
 
-/// What a file name cannot have, or had better not, becomes an underscore: path separators among it.
-std::string tame(std::string value) {
-  for (auto& c : value)
+std::string checksum_of(const std::string& unique_id) { return fmt::format("-{:08x}", crc32c(as_bytes(unique_id))); }
+
+bool starts_badly(const std::string& name) { return name.starts_with('.') || name.starts_with('-'); }
+
+/// Replaces what a file name cannot have, or had better not, path separators among it, by underscores. Then a checksum
+/// keeps the name apart from others that become alike.
+std::string tame(const std::string& unique_id) {
+  auto name = unique_id;
+  for (auto& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_' && c != '.' && c != '+') c = '_';
-  return value;
+  return name == unique_id && !starts_badly(name) ? name : name + checksum_of(unique_id);
 }
 
 /// A name that begins with a dot is hidden, and one that begins with a dash an option of whatever program it is given
 /// to.
-std::string unmistakable(std::string name) { return name.front() == '.' || name.front() == '-' ? "_" + name : name; }
+std::string unmistakable(std::string name) { return starts_badly(name) ? "_" + name : name; }
 
 /// Cut before its suffix, with a number in place of the rest, which tells it from others that begin alike.
 std::string shortened(const std::string& name, const std::string& unique_id) {
@@ -31,7 +37,7 @@ std::string shortened(const std::string& name, const std::string& unique_id) {
   const auto dot = name.rfind('.');
   const bool has_suffix = dot != std::string::npos && name.size() - dot <= suffix_length_max;
   const auto suffix = has_suffix ? name.substr(dot) : std::string();
-  const auto tail = fmt::format("-{:08x}{}", crc32c(as_bytes(unique_id)), suffix);
+  const auto tail = checksum_of(unique_id) + suffix;
   return name.substr(0, name_length_max - tail.size()) + tail;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "stream/messages/v1_json.hpp"
+
 namespace penstock::stream {
 namespace {
 
@@ -33,9 +35,9 @@ constexpr std::string_view flag = "true or false";
 
 template <std::optional<double> Series::*member>
 bool read_number(const Json& value, Reading& reading) {
-  if (!value.is_number()) return false;
-  reading.series.*member = value.get<double>();
-  return true;
+  const auto read = number_of(value);
+  if (read) reading.series.*member = *read;
+  return read.has_value();
 }
 
 template <std::optional<std::string> Series::*member>
@@ -59,22 +61,23 @@ bool read_flag(const Json& value, Reading& reading) {
 
 template <std::uint64_t Reading::*member>
 bool read_whole(const Json& value, Reading& reading) {
-  if (!value.is_number_unsigned()) return false;
-  reading.*member = value.get<std::uint64_t>();
-  return true;
+  const auto read = whole_of(value);
+  if (read) reading.*member = *read;
+  return read.has_value();
 }
 
 bool read_bit_depth(const Json& value, Reading& reading) {
-  if (!value.is_number_unsigned()) return false;
-  const auto type = element_type_of(fmt::format("uint{}", value.get<std::uint64_t>()));
+  const auto bits = whole_of(value);
+  if (!bits) return false;
+  const auto type = element_type_of(fmt::format("uint{}", *bits));
   if (type) reading.series.frame.type = *type;
   return type.has_value();
 }
 
 bool read_threshold(const Json& value, Reading& reading) {
-  if (!value.is_number()) return false;
-  reading.series.threshold_energy_ev[reading.series.channels.front()] = value.get<double>();
-  return true;
+  const auto energy = number_of(value);
+  if (energy) reading.series.threshold_energy_ev[reading.series.channels.front()] = *energy;
+  return energy.has_value();
 }
 
 bool read_translation(const Json& value, Reading& reading) {
@@ -90,17 +93,17 @@ constexpr auto keys = std::to_array<Key>({
     {"bit_depth_image", "8, 16, 32 or 64", read_bit_depth},
     {"bit_depth_readout", whole,
      [](const Json& value, Reading& reading) {
-       if (!value.is_number_unsigned()) return false;
-       reading.series.bit_depth_readout = value.get<std::uint64_t>();
-       return true;
+       const auto bits = whole_of(value);
+       if (bits) reading.series.bit_depth_readout = *bits;
+       return bits.has_value();
      }},
     {"count_time", number, read_number<&Series::count_time_s>},
     {"countrate_correction_applied", flag, read_flag<&Series::countrate_correction_enabled>},
     {"countrate_correction_count_cutoff", whole,
      [](const Json& value, Reading& reading) {
-       if (!value.is_number_unsigned()) return false;
-       reading.series.saturation_value = value.get<std::uint64_t>();
-       return true;
+       const auto counts = whole_of(value);
+       if (counts) reading.series.saturation_value = *counts;
+       return counts.has_value();
      }},
     {"data_collection_date", text,
      [](const Json& value, Reading& reading) {
@@ -112,9 +115,9 @@ constexpr auto keys = std::to_array<Key>({
     {"description", text, read_text<&Series::detector_description>},
     {"detector_distance", number,
      [](const Json& value, Reading& reading) {
-       if (!value.is_number()) return false;
-       reading.distance_m = value.get<double>();
-       return true;
+       const auto metres = number_of(value);
+       if (metres) reading.distance_m = *metres;
+       return metres.has_value();
      }},
     {"detector_number", text, read_text<&Series::detector_serial_number>},
     {"detector_translation", "three numbers", read_translation},
@@ -144,10 +147,11 @@ std::optional<bool> read_axis(const std::string& key, const Json& value, Reading
   const auto name = key.substr(0, cut), what = key.substr(cut + 1);
   if (std::find(axis_names.begin(), axis_names.end(), name) == axis_names.end()) return std::nullopt;
   if (what != "start" && what != "increment") return std::nullopt;
-  if (!value.is_number()) return false;
+  const auto angle = number_of(value);
+  if (!angle) return false;
   auto& axis = reading.axes[name];
   axis.name = name;
-  (what == "start" ? axis.start : axis.increment) = value.get<double>();
+  (what == "start" ? axis.start : axis.increment) = *angle;
   return true;
 }
 

@@ -3,10 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/fields.hpp"
 #include "stream/element.hpp"
 #include "stream/messages/v1_config.hpp"
+#include "stream/messages/v1_json.hpp"
 
 namespace penstock::stream {
 namespace {
@@ -21,7 +23,7 @@ Result<Json> object_in(Parts parts, std::size_t position, const MessageLimits& l
   if (part.size() > limits.text_bytes_max)
     return make_error(Errc::too_large, "part {} has {} bytes, which exceeds the maximum of {} for JSON", position + 1,
                       part.size(), limits.text_bytes_max);
-  PEN_ASSIGN(auto json, parse_json(as_text(part), fmt::format("part {}", position + 1)));
+  PEN_ASSIGN(auto json, parse_v1_json(as_text(part), fmt::format("part {}", position + 1)));
   if (!json.is_object())
     return make_error(Errc::malformed, "part {} is {}, expected an object", position + 1,
                       json.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 64));
@@ -44,6 +46,8 @@ Result<void> expect_kind(const Json& object, std::size_t position, std::string_v
                     htype.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 64), kind);
 }
 
+constexpr std::string_view whole_number = "a whole number";
+
 Result<std::uint64_t> required_whole(Fields& fields, const std::string& name) {
   PEN_TRY(fields.require(name));
   return fields.whole(name, 0);
@@ -53,11 +57,11 @@ Result<std::uint64_t> required_whole(Fields& fields, const std::string& name) {
 Result<ArraySpec> read_spec(Fields& fields, const MessageLimits& limits) {
   ArraySpec spec;
   const auto* shape = fields.find("shape");
-  const auto is_extent = [](const Json& item) { return item.is_number_unsigned(); };
+  const auto is_extent = [](const Json& item) { return whole_of(item).has_value(); };
   if (shape == nullptr || !shape->is_array() || shape->empty() || shape->size() > 3 ||
       !std::all_of(shape->begin(), shape->end(), is_extent))
     return fields.wrong("shape", "a list of whole numbers, [columns, rows]");
-  for (const auto& extent : *shape) spec.shape.insert(spec.shape.begin(), extent.get<std::uint64_t>());
+  for (const auto& extent : *shape) spec.shape.insert(spec.shape.begin(), *whole_of(extent));
   PEN_ASSIGN(const auto type, fields.text("type", ""));
   const auto known = element_type_of(type);
   if (!known) return fields.wrong("type", "an element type, as \"uint16\"");
@@ -90,9 +94,11 @@ Result<void> read_encoding(Fields& fields, V1Image& image) {
 }
 
 Result<void> check_pixels(Fields& fields, Bytes pixels, const MessageLimits& limits, const V1Image& image) {
-  PEN_ASSIGN(const auto size, fields.whole("size", pixels.size()));
-  if (size != pixels.size())
-    return make_error(Errc::mismatch, "size is {}, but part {} has {} bytes", size, image.pixel_part + 1,
+  const auto* told = fields.find("size");
+  const auto size = told == nullptr ? std::optional<std::uint64_t>(pixels.size()) : whole_of(*told);
+  if (!size) return fields.wrong("size", whole_number);
+  if (*size != pixels.size())
+    return make_error(Errc::mismatch, "size is {}, but part {} has {} bytes", *size, image.pixel_part + 1,
                       pixels.size());
   PEN_ASSIGN(const auto bytes, image.spec.bytes(limits.frame_bytes_max));
   if (image.encoding == Encoding::none && pixels.size() != bytes)
@@ -121,6 +127,7 @@ MetaValue value_of(const Json& value) {
   if (value.is_number_integer()) return value.get<std::int64_t>();
   if (value.is_number()) return value.get<double>();
   if (value.is_boolean()) return std::int64_t{value.get<bool>() ? 1 : 0};
+  if (const auto number = infinite_or_nan_of(value)) return *number;
   if (value.is_string()) return value.get<std::string>();
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -138,7 +145,7 @@ void read_appendix(Bytes appendix, const MessageLimits& limits, V1Image& image) 
                                        appendix.size(), limits.text_bytes_max));
     return;
   }
-  const auto json = parse_json(as_text(appendix), "the appendix");
+  const auto json = parse_v1_json(as_text(appendix), "the appendix");
   if (!json.ok() || !json->is_object()) {
     if (!appendix.empty())
       image.metadata.emplace_back("appendix", json.ok() ? value_of(*json) : MetaValue(utf8_of(as_text(appendix))));
@@ -163,11 +170,13 @@ Result<void> read_times(Parts parts, const MessageLimits& limits, V1Image& image
   PEN_TRY(expect_kind(timed, 3, "config"));
   PEN_ASSIGN(auto times, Fields::of(timed, "image config"));
   const auto read = [&](const std::string& name, std::int64_t& time) {
-    const auto told = times.integer(name, -1, -1, std::numeric_limits<std::int64_t>::max());
-    if (told.ok())
-      time = *told;
-    else
-      image.remarks.push_back(make_error(told.error().code(), "{}: it is left out", told.error().message()));
+    const auto* told = times.find(name);
+    const auto whole = told == nullptr ? std::nullopt : whole_of(*told);
+    if (whole && std::in_range<std::int64_t>(*whole))
+      time = static_cast<std::int64_t>(*whole);
+    else if (told != nullptr && *told != -1)  // -1: unknown
+      image.remarks.push_back(
+          make_error(Errc::malformed, "{}: it is left out", times.wrong(name, whole_number).message()));
   };
   read("start_time", image.start_ns);
   read("stop_time", image.stop_ns);

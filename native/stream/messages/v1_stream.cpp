@@ -61,10 +61,18 @@ void V1Stream::take_one(std::vector<ZmqMessage> parts, FrameSink& sink) {
   for (auto& part : parts) views.push_back(part.bytes());
   const auto named = name_of_v1_image(views);
   if (auto delivered = deliver(parts, views, sink); !delivered.ok()) {
-    if (named && current_ && current_->number == named->first && !current_->waiting)
-      sink.damage(current_->unique_id, FrameNumber{named->second}, {});
+    if (named && current_ && current_->number == named->first) note_damage(named->second, sink);
     sink.reject(address_, delivered.error());
   }
+}
+
+/// The sink can be notified only once it knows the series, which may be with a later image.
+void V1Stream::note_damage(std::uint64_t number, FrameSink& sink) {
+  constexpr std::size_t kept_max = 4096;
+  if (!current_->waiting)
+    sink.damage(current_->unique_id, FrameNumber{number}, {});
+  else if (current_->damaged.size() < kept_max)
+    current_->damaged.push_back(number);
 }
 
 Result<void> V1Stream::deliver(std::vector<ZmqMessage>& parts, std::span<const Bytes> views, FrameSink& sink) {
@@ -98,6 +106,9 @@ Result<void> V1Stream::begin(Series series, FrameSink& sink) {
   current_->waiting.reset();
   auto begun = sink.begin(std::move(series), nullptr);
   current_->refused = !begun.ok();
+  if (begun.ok())
+    for (const auto number : std::exchange(current_->damaged, {}))
+      sink.damage(current_->unique_id, FrameNumber{number}, {});
   return begun;
 }
 
@@ -213,6 +224,7 @@ Result<void> V1Stream::take_end(const V1End& end, FrameSink& sink) {
     auto series = *ending.waiting;
     drop_misfits(series, sink, address_);
     PEN_TRY(sink.begin(std::move(series), nullptr));
+    for (const auto number : ending.damaged) sink.damage(ending.unique_id, FrameNumber{number}, {});
   }
   return sink.end({end.series, ending.unique_id, true, std::nullopt, source_});
 }

@@ -35,6 +35,7 @@ class V1Stream {
   Result<void> take_image(V1Image image, std::vector<ZmqMessage>& parts, Bytes pixels, FrameSink& sink);
   Result<void> take_end(const V1End& end, FrameSink& sink);
   Result<void> begin(Series series, FrameSink& sink);
+  void note_damage(std::uint64_t number, FrameSink& sink);
   Result<void> begin_for(const V1Image& image, FrameSink& sink);
   Result<bool> hold(const V1Image& image, std::vector<ZmqMessage>& parts, Bytes pixels, FrameSink& sink, Frame& frame);
 
@@ -44,6 +45,7 @@ class V1Stream {
     std::string unique_id;
     std::optional<Series> waiting;  ///< as long as no image has come
     bool refused = false;
+    std::vector<std::uint64_t> damaged = {};  ///< images that came before the series' file was made
   };
 
   const std::string source_;

@@ -201,6 +201,11 @@ class NexusPlan(Plan):
     sensor_material: NexusName = Field(
         "", description="sensor material, for detectors that do not send it, for example `Si`"
     )
+    sensor_thickness: float | None = Field(
+        None,
+        gt=0,
+        description="thickness of the sensor in metres, above 0, for detectors that do not send it",
+    )
 
 
 class StorePlan(Plan):

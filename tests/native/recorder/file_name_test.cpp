@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 namespace penstock::recorder {
 namespace {
 
@@ -17,18 +19,36 @@ TEST(FileName, FillsInTheTemplate) {
   EXPECT_EQ(path_for("x", "{date}_{series_id}_{series_unique_id}.nxs").value(), "/data/20231114-221320_42_x.nxs");
 }
 
+/// A changed name without the checksum that it ends in.
+std::string changed(const std::string& unique_id) {
+  const auto path = path_for(unique_id, "{series_unique_id}").value();
+  const auto cut = path.size() - 9;
+  EXPECT_EQ(path[cut], '-') << path;
+  return path.substr(0, cut);
+}
+
 TEST(FileName, NeverLeavesTheFolder) {
-  EXPECT_EQ(path_for("../x").value(), "/data/_.._x.h5");
-  EXPECT_EQ(path_for("/etc/passwd").value(), "/data/_etc_passwd.h5");
-  EXPECT_EQ(path_for("a/../../b").value(), "/data/a_.._.._b.h5");
-  EXPECT_EQ(path_for(std::string("a\0b", 3)).value(), "/data/a_b.h5");
-  EXPECT_EQ(path_for("..", "{series_unique_id}").value(), "/data/_..");
+  EXPECT_EQ(changed("../x"), "/data/_.._x");
+  EXPECT_EQ(changed("/etc/passwd"), "/data/_etc_passwd");
+  EXPECT_EQ(changed("a/../../b"), "/data/a_.._.._b");
+  EXPECT_EQ(changed(std::string("a\0b", 3)), "/data/a_b");
+  EXPECT_EQ(changed(".."), "/data/_..");
 }
 
 TEST(FileName, IsNeitherHiddenNorAnOption) {
-  EXPECT_EQ(path_for(".h").value(), "/data/_.h.h5");
-  EXPECT_EQ(path_for("-rf").value(), "/data/_-rf.h5");
+  EXPECT_EQ(changed(".h"), "/data/_.h");
+  EXPECT_EQ(changed("-rf"), "/data/_-rf");
   EXPECT_FALSE(path_for("", "{series_unique_id}").ok());
+}
+
+TEST(FileName, DiffersForNamesThatDifferInReplacedCharactersOnly) {
+  const std::set<std::string> paths{
+      path_for("a/b").value(),       path_for("a b").value(),       path_for("a_b").value(),
+      path_for("a\xC3\x9F").value(), path_for("a\xC3\xA4").value(), path_for("-x").value(),
+      path_for("_-x").value(),       path_for(".x").value(),        path_for("_.x").value()};
+  EXPECT_EQ(paths.size(), 9);
+  EXPECT_EQ(path_for("a/b").value(), path_for("a/b").value());
+  EXPECT_EQ(path_for("a_b").value(), "/data/a_b.h5") << "as it is";
 }
 
 TEST(FileName, LongOnesAreCutAndStayApart) {
@@ -43,7 +63,7 @@ TEST(FileName, LongOnesAreCutAndStayApart) {
 }
 
 TEST(FileName, AwkwardCharactersBecomeUnderscores) {
-  EXPECT_EQ(path_for("run 7; rm -rf *\n").value(), "/data/run_7__rm_-rf___.h5");
+  EXPECT_EQ(changed("run 7; rm -rf *\n"), "/data/run_7__rm_-rf___");
 }
 
 TEST(FileName, UnknownPlaceholdersAreNamed) {

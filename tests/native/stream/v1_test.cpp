@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <random>
 #include <span>
 
@@ -115,6 +116,50 @@ TEST(StreamV1, WhatIsWrongInAHeaderCostsNoSeries) {
   ASSERT_EQ(mask.remarks.size(), 1u);
   EXPECT_EQ(mask.remarks[0].message(), "pixelmask: shape [3, 4] (rows first) of uint32 needs 48 bytes, but 2 came");
   EXPECT_EQ(mask.series.flatfield.size(), 1u);
+}
+
+std::vector<Bytes> views_of(std::span<const std::string> texts) {
+  std::vector<Bytes> parts;
+  for (const auto& text : texts) parts.push_back(as_bytes(text));
+  return parts;
+}
+
+TEST(StreamV1, NumbersAsTextAreReadAndThoseThatAreNoneCostTheirOwnField) {
+  const std::array<std::string, 2> texts{
+      R"({"htype": "dheader-1.0", "series": 3, "header_detail": "basic"})",
+      R"({"nimages": "100", "x_pixels_in_detector": "80", "y_pixels_in_detector": 48, "count_time": NaN,
+          "frame_time": "0.01", "wavelength": -Infinity, "description": "NaN \" Infinity", "omega_start": "1.5",
+          "detector_distance": "far"})"};
+  const auto parsed = parse_v1(views_of(texts), limits);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message();
+  const auto& header = std::get<V1Header>(*parsed);
+  EXPECT_EQ(header.series.frames, 100u);
+  EXPECT_EQ(header.series.frame.shape, (std::vector<std::uint64_t>{48, 80}));
+  EXPECT_EQ(header.series.frame_time_s, 0.01);
+  EXPECT_EQ(header.series.detector_description, "NaN \" Infinity");
+  EXPECT_FALSE(header.series.count_time_s);
+  EXPECT_FALSE(header.series.incident_wavelength_angstrom);
+  EXPECT_EQ(header.series.goniometer.at(0).start, 1.5);
+  ASSERT_EQ(header.remarks.size(), 3u);
+  EXPECT_EQ(header.remarks[0].message(), "count_time is \"NaN\", expected a number; it is stored unchanged");
+  EXPECT_TRUE(header.remarks[1].message().starts_with("detector_distance is \"far\""));
+  EXPECT_TRUE(header.remarks[2].message().starts_with("wavelength is \"-Infinity\""));
+}
+
+TEST(StreamV1, SizesAndTimesOfAnImageMayBeText) {
+  const std::array<std::string, 5> texts{
+      R"({"htype":"dimage-1.0","series":3,"frame":5})",
+      R"({"htype":"dimage_d-1.0","shape":["4","3"],"type":"uint16","encoding":"<","size":"24"})", std::string(24, 'p'),
+      R"({"htype":"dconfig-1.0","start_time":"12"})", R"({"dose": NaN, "gain": 2})"};
+  const auto parsed = parse_v1(views_of(texts), limits);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message();
+  const auto& image = std::get<V1Image>(*parsed);
+  EXPECT_TRUE(image.remarks.empty());
+  EXPECT_EQ(image.spec, (ArraySpec{ElementType::u16, {3, 4}}));
+  EXPECT_EQ(image.start_ns, 12);
+  ASSERT_EQ(image.metadata.size(), 2u);
+  EXPECT_TRUE(std::isnan(std::get<double>(image.metadata[0].second)));
+  EXPECT_EQ(std::get<std::int64_t>(image.metadata[1].second), 2);
 }
 
 TEST(StreamV1, ImagesHaveTheirColumnsFirst) {

@@ -558,6 +558,28 @@ TEST(ZmqV1, WhatCannotBeIsToldAndTheNextMessageIsRead) {
   EXPECT_EQ(detector.sink.frame_count(), 1u);
 }
 
+TEST(ZmqV1, ADamagedImageBeforeTheFirstGoodOneIsNotedOnceTheSeriesHasBegun) {
+  OldDetector detector;
+  detector.send_header(4);
+  detector.send_image(4, 0, "short", "<");
+  detector.send_image(4, 1, "short", "<");
+  ASSERT_TRUE(detector.sink.wait_for_rejected(2));
+  EXPECT_TRUE(detector.sink.damaged().empty());
+  detector.send_image(4, 2, std::string(10'000, 'p'), "<");
+  ASSERT_TRUE(detector.sink.wait_for_frames(1));
+  EXPECT_EQ(detector.sink.damaged(), (std::vector<std::uint64_t>{0, 1}));
+}
+
+TEST(ZmqV1, DamagedImagesOfASeriesWithoutGoodOnesAreNotedAtItsEnd) {
+  OldDetector detector;
+  detector.send({R"({"htype":"dheader-1.0","series":4,"header_detail":"basic"})",
+                 R"({"x_pixels_in_detector":100,"y_pixels_in_detector":50,"bit_depth_image":16})"});
+  detector.send_image(4, 3, "short", "<");
+  detector.send_end(4);
+  ASSERT_TRUE(detector.sink.wait_for_ends(1));
+  EXPECT_EQ(detector.sink.damaged(), std::vector<std::uint64_t>{3});
+}
+
 TEST(ZmqV1, SeveralRanksRefuseIt) {
   OldDetector detector(std::size_t{64} << 20, false);
   detector.send_header(4);

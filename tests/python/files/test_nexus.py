@@ -85,7 +85,7 @@ def test_groups_have_classes_and_quantities_have_units(full: Path) -> None:
     without_class: list[str] = []
     without_units: list[str] = []
     plain = re.compile(
-        "series_id|frames|frame_state|data$|data_|saturation|bit_depth|mask|flatfield|_applied|table"
+        "series_id|frames|frame_state|data$|data_|saturation|underload|bit_depth|mask|flatfield|_applied|table"
         "|pixels_in_detector|count_cutoff"
     )
 
@@ -156,6 +156,7 @@ def test_what_was_not_told_is_not_in_the_file(recorded: Recorded) -> None:
             "module",
             "sensor_material",
             "transformations",
+            "underload_value",
         }
         assert set(file[f"{DETECTOR}/detectorSpecific"]) == {"x_pixels_in_detector", "y_pixels_in_detector"}
         assert set(file[f"{DETECTOR}/module"]) == {"data_origin", "data_size"}

@@ -244,6 +244,54 @@ def test_odd_times_of_the_old_stream_cost_no_frame(record: Record, tmp_path: Pat
         assert list(file["/entry/metadata/dose"]) == list(range(6))
 
 
+def test_the_old_stream_with_text_for_numbers_with_nan_and_a_damaged_first_image(
+    record: Record, tmp_path: Path
+) -> None:
+    """What costs one field, or one image, costs nothing else."""
+    (endpoint,) = endpoints(1)
+    recorder = pull(record, tmp_path, endpoint)
+    header = v1.header(7, "basic", SHAPE[1:])
+    odd = {"count_time": float("nan"), "x_pixels_in_detector": str(SHAPE[2]), "nimages": "3"}
+    header[1] = v1.text(v1.CONFIG | odd)
+    images = [v1.image(7, number, pixels, "<", b'{"t": NaN}') for number, pixels in enumerate(FRAMES)]
+    images[0][2] = b"cut"
+    for parts in images:
+        data = json.loads(parts[1])
+        sizes = {"shape": [str(extent) for extent in data["shape"]], "size": str(data["size"])}
+        parts[1] = v1.text(data | sizes)
+    with Pusher(endpoint) as pusher:
+        pusher.parts(header, *images, v1.end(7))
+        ended = recorder.series_end()
+    assert (ended.frames_received, ended.missing, ended.damaged, ended.problem) == (5, 1, 1, None)
+    with h5py.File(ended.file) as file:
+        assert (file["/entry/data/data"][1:] == FRAMES[1:]).all()
+        assert file["/entry/penstock/frames_announced"][()] == 6
+        assert "count_time" not in file["/entry/instrument/detector"]
+        assert file["/entry/penstock/start/count_time"][()] == b"NaN"
+        assert file["/entry/instrument/detector/frame_time"][()] == 0.01
+        assert numpy.isnan(file["/entry/metadata/t"][...]).all()
+
+
+def test_series_whose_names_differ_in_replaced_characters_get_files_of_their_own(
+    record: Record, tmp_path: Path
+) -> None:
+    """Over TCP the start of the second would be rejected, because its file is there."""
+    recorder = record(tmp_path, "--series", "4")
+    names = ["a b", "a/b", "a\u00df", "a\u00e4"]
+    with Client(recorder.address) as client:
+        for name in names:
+            client.start(name, 1, FRAMES[0].shape)
+            client.image(name, 0, FRAMES[0])
+            client.end(name)
+    files = {recorder.series_end().file for _ in names}
+    assert len(files) == len(names)
+    stored = set()
+    for path in files:
+        with h5py.File(path) as file:
+            stored.add(file["/entry/penstock/series_unique_id"].asstr()[()])
+    assert stored == set(names)
+
+
 def test_the_old_stream_with_an_old_number_and_with_no_header(record: Record, tmp_path: Path) -> None:
     """A recorder that comes late, a detector that dies and counts anew, rubbish, and a port for both."""
     (endpoint,) = endpoints(1)

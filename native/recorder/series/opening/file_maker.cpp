@@ -8,6 +8,8 @@
 #include "base/time/clock.hpp"
 #include "recorder/config/file_name.hpp"
 #include "recorder/tree/decode_maps.hpp"
+#include "recorder/tree/nexus/nexus_names.hpp"
+#include "recorder/tree/nexus/nexus_sensor.hpp"
 #include "recorder/tree/possible.hpp"
 
 namespace penstock::recorder {
@@ -34,6 +36,7 @@ Result<std::shared_ptr<SeriesFile>> FileMaker::make(Series series, bool answered
   PEN_ASSIGN(auto file, make(std::move(series), path, answered));
   for (const auto& remark : file->series().remarks)
     report_.note("start", remark.with_context(fmt::format("series \"{}\"", unique_id)));
+  warn_of_sensor(file->series());
   const auto before = file->stats().frames_before;
   spdlog::info("series \"{}\" resumes {}, which has {} frames", unique_id, path, before);
   events_.emit("series_start", {{"series_unique_id", unique_id},
@@ -42,6 +45,17 @@ Result<std::shared_ptr<SeriesFile>> FileMaker::make(Series series, bool answered
                                 {"frames", file->series().frames},
                                 {"frames_before", before}});
   return file;
+}
+
+/// Logs once an hour for each problem, because the next series have it too. Only diffraction images have a wavelength;
+/// a layout of the user has its own names.
+void FileMaker::warn_of_sensor(const Series& series) {
+  const bool is_diffraction = series.incident_wavelength_angstrom || series.incident_energy_ev;
+  if (config_.layout || !is_diffraction || series.frame.shape.size() < 2) return;
+  const auto names = NexusNames::of_series(series.user_data_json, config_.nexus);
+  const auto problem = sensor_problem(sensor_of(series, names));
+  if (!problem.empty() && sensor_warnings_.admit(problem))
+    spdlog::warn("series \"{}\": DIALS cannot read its file: {}", series.unique_id, problem);
 }
 
 void FileMaker::decode_maps(Series& again, SeriesFile& file) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/log_rate_limiter.hpp"
 #include "recorder/series/series_file.hpp"
 #include "recorder/service/events.hpp"
 #include "recorder/service/report.hpp"
@@ -25,12 +26,14 @@ class FileMaker {
  private:
   void decode_maps(Series& series, std::uint64_t used_bytes);
   Result<std::shared_ptr<SeriesFile>> make(Series series, std::string& path, bool answered);
+  void warn_of_sensor(const Series& series);
 
   Env& env_;
   const Config& config_;
   Team& team_;
   Events& events_;
   Report& report_;
+  LogRateLimiter sensor_warnings_{{.burst = 1, .interval_ns = 3'600'000'000'000, .interval_ns_max = 3'600'000'000'000}};
 };
 
 }  // namespace penstock::recorder

@@ -6,6 +6,7 @@
 #include "base/time/clock.hpp"
 #include "recorder/tree/nexus/nexus_geometry.hpp"
 #include "recorder/tree/nexus/nexus_kept.hpp"
+#include "recorder/tree/nexus/nexus_sensor.hpp"
 #include "recorder/tree/nexus/nexus_tree.hpp"
 #include "store/hdf5/plugins/filter_plugin.hpp"
 
@@ -109,22 +110,32 @@ void add_eiger_names(Tree& tree, const Series& series) {
     tree.value(path + "/countrate_correction_count_cutoff", count(static_cast<double>(*series.saturation_value)));
 }
 
+bool is_floating(ElementType type) { return type == ElementType::f32 || type == ElementType::f64; }
+
+/// Which values are counts, as DIALS asks for it: the two highest of `bit_depth_readout` bits are flags, and so is what
+/// is below `underload_value`. Bits are those of the images, also if the electronics read out fewer.
+void add_valid_values(Tree& tree, const Series& series) {
+  const std::string path = detector_path;
+  tree.optional(path + "/saturation_value", series.saturation_value);
+  if (!is_floating(series.frame.type)) tree.value(path + "/underload_value", scalar(std::int64_t{0}));
+  tree.value(path + "/bit_depth_readout", scalar(static_cast<std::int64_t>(8 * size_of(series.frame.type))));
+}
+
 void add_detector(Tree& tree, const Series& series, const NexusNames& names) {
   const std::string path = detector_path;
   tree.group(path, "NXdetector");
   tree.optional(path + "/description", series.detector_description);
   tree.optional(path + "/serial_number", series.detector_serial_number);
-  tree.value(path + "/sensor_material", series.sensor_material.value_or(or_unknown(names.sensor_material)));
-  tree.optional(path + "/sensor_thickness", series.sensor_thickness_m, {units("m")});
+  const auto sensor = sensor_of(series, names);
+  tree.value(path + "/sensor_material", or_unknown(sensor.material));
+  tree.optional(path + "/sensor_thickness", sensor.thickness_m, {units("m")});
   tree.optional(path + "/x_pixel_size", series.pixel_size_x_m, {units("m")});
   tree.optional(path + "/y_pixel_size", series.pixel_size_y_m, {units("m")});
   tree.optional(path + "/beam_center_x", series.beam_center_x, {units("pixel")});
   tree.optional(path + "/beam_center_y", series.beam_center_y, {units("pixel")});
   tree.optional(path + "/count_time", series.count_time_s, {units("s")});
   tree.optional(path + "/frame_time", series.frame_time_s, {units("s")});
-  tree.optional(path + "/saturation_value", series.saturation_value);
-  const std::uint64_t bits = 8 * size_of(series.frame.type);
-  tree.value(path + "/bit_depth_readout", scalar(static_cast<std::int64_t>(series.bit_depth_readout.value_or(bits))));
+  add_valid_values(tree, series);
   tree.optional(path + "/countrate_correction_applied", series.countrate_correction_enabled);
   tree.optional(path + "/flatfield_applied", series.flatfield_enabled);
   tree.optional(path + "/pixel_mask_applied", series.pixel_mask_enabled);
@@ -143,6 +154,8 @@ void add_penstock(Tree& tree, const Series& series) {
              {description("number of frames announced at the start; 0: not known then")});
   tree.value("/entry/penstock/channels", series.channels,
              {description("names of the channels; a dataset of frames has its own in the attribute channel")});
+  tree.optional("/entry/penstock/bit_depth_readout", series.bit_depth_readout,
+                {description("bits that the electronics read out, as sent")});
   tree.optional("/entry/penstock/user_data", series.user_data_json,
                 {description("user_data of the start message, as JSON")});
   if (series.detector_translation_m)
@@ -158,8 +171,6 @@ void add_penstock(Tree& tree, const Series& series) {
     add_kept(tree, "/entry/penstock", {{"user_data_arrays", series.user_data_cbor}}, Kept::arrays);
   tree.group("/entry/penstock/timing", "NXcollection");
 }
-
-bool is_floating(ElementType type) { return type == ElementType::f32 || type == ElementType::f64; }
 
 std::string dataset_path(const Series& series, std::size_t channel) {
   return "/entry/data/" + frames_name(series, channel);

@@ -101,8 +101,9 @@ std::vector<ValueNode> axis_values(const Series& series, std::uint64_t frames) {
     const bool again =
         std::any_of(nodes.begin(), nodes.end(), [&](const auto& n) { return n.path == axis_path(axis); });
     if (again) continue;
-    // An axis that stands still has one angle.
-    std::vector<double> angles(axis.increment == 0 ? 1 : std::clamp<std::uint64_t>(frames, 1, frames_max));
+    // An axis that stands still has one angle, except that of the sample's chain: DIALS counts images by its values.
+    const bool is_per_frame = &axis == chained || axis.increment != 0;
+    std::vector<double> angles(is_per_frame ? std::clamp<std::uint64_t>(frames, 1, frames_max) : 1);
     for (std::size_t i = 0; i < angles.size(); ++i) angles[i] = axis.start + static_cast<double>(i) * axis.increment;
     nodes.push_back({axis_path(axis), store::vector_of(angles),
                      &axis == chained ? transformation("rotation", "degree", {-1, 0, 0}, ".")

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -31,11 +32,25 @@ bool is_name(const json& value) {
          std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
 }
 
+Result<void> take_thickness(const json& value, const std::string& where, NexusNames& names) {
+  if (value.is_null()) return {};
+  const auto metres = value.is_number() ? value.get<double>() : 0.0;
+  if (!std::isfinite(metres) || metres <= 0)
+    return make_error(Errc::invalid_argument, "{}.sensor_thickness is {}; expected metres, a number above 0", where,
+                      quoted(value));
+  names.sensor_thickness_m = metres;
+  return {};
+}
+
 /// Takes over the fields of `object`; an error tells of the first that cannot be.
 Result<void> take(const json& object, const std::string& where, NexusNames& names) {
   if (!object.is_object())
     return make_error(Errc::invalid_argument, "{} is {}; expected an object", where, quoted(object));
   for (const auto& [name, value] : object.items()) {
+    if (name == "sensor_thickness") {
+      PEN_TRY(take_thickness(value, where, names));
+      continue;
+    }
     const auto* field = std::find_if(std::begin(fields), std::end(fields),
                                      [&, &name = name](const auto& f) { return name == f.first; });
     if (field == std::end(fields))

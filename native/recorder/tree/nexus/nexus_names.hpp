@@ -1,4 +1,4 @@
-/// Names that NXmx asks for and start messages have no field for: a beamline knows them.
+/// Names, and properties of the sensor, that NXmx asks for and start messages may lack: a beamline knows them.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -19,8 +19,10 @@ struct NexusNames {
   std::string user_name;
   std::string experiment_identifier;
   std::string sensor_material;  ///< where the start message has none
+  std::optional<double> sensor_thickness_m = {};
 
-  /// `where` names the object in errors. A name has at most 256 bytes, and no control characters.
+  /// `where` names the object in errors. A name has at most 256 bytes, and no control characters; the thickness is a
+  /// number of metres above 0.
   static Result<NexusNames> from_json(const nlohmann::json& object, const std::string& where);
   /// Those that a start message's user_data holds under penstock.nexus, and the others of `otherwise`. What is not as
   /// it should be there is logged and left out: no name is worth a series.

@@ -50,6 +50,7 @@ ITEMS: dict[str, Item] = {
     "count_time": Item(f"{_DETECTOR}/count_time", "s"),
     "frame_time": Item(f"{_DETECTOR}/frame_time", "s"),
     "saturation_value": Item(f"{_DETECTOR}/saturation_value", "counts"),
+    "underload_value": Item(f"{_DETECTOR}/underload_value", "counts"),
     "bit_depth_readout": Item(f"{_DETECTOR}/bit_depth_readout", "bits a pixel"),
     "threshold_energy": Item(f"{_DETECTOR}/threshold_energy", "eV, of the first channel"),
     "countrate_correction_enabled": Item(f"{_DETECTOR}/countrate_correction_applied", "truth value"),

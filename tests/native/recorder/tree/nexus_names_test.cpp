@@ -33,6 +33,8 @@ TEST(NexusNames, WhatIsWrongInAConfigurationIsRefused) {
            {{{"sample_name", 5}}, "nexus.sample_name is 5"},
            {{{"source_name", "a\nb"}}, "without control characters"},
            {{{"source_name", long_name}}, "at most 256 bytes"},
+           {{{"sensor_thickness", 0}}, "nexus.sensor_thickness is 0"},
+           {{{"sensor_thickness", "thin"}}, "nexus.sensor_thickness is \"thin\""},
        }) {
     const auto names = NexusNames::from_json(object, "nexus");
     ASSERT_FALSE(names.ok()) << object.dump();

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "recorder/tree/nexus/nexus_sensor.hpp"
+
 namespace penstock::recorder {
 namespace {
 
@@ -44,6 +46,9 @@ class Nodes {
   }
   std::uint32_t count(const std::string& path) const {
     return has(path) ? load_le<std::uint32_t>(std::get<store::ArrayValue>(find(path)->value).data.data()) : 0;
+  }
+  std::int64_t integer(const std::string& path) const {
+    return has(path) ? load_le<std::int64_t>(std::get<store::ArrayValue>(find(path)->value).data.data()) : -1;
   }
   std::vector<double> attribute(const std::string& path, const std::string& name) const {
     if (!has(path)) return {};
@@ -170,6 +175,44 @@ TEST(Nexus, AnotherAxisIsTheScanAxisWhereOmegaStands) {
   EXPECT_EQ(Nodes(told).text(sample + "depends_on"), sample + "transformations/omega");
   told.goniometer = {{"two_theta", 0, 1}};
   EXPECT_EQ(Nodes(told).text(sample + "depends_on"), ".");
+}
+
+TEST(Nexus, AStandingScanAxisHasAnAngleForEachFrame) {
+  auto told = series();
+  told.goniometer = {{"chi", 30, 0}, {"omega", 10, 0}};
+  const Nodes nodes(told);
+  EXPECT_EQ(nodes.numbers(sample + "transformations/omega"), (std::vector<double>{10, 10, 10, 10}));
+  EXPECT_EQ(nodes.numbers(sample + "transformations/omega_end"), (std::vector<double>{10, 10, 10, 10}));
+  EXPECT_EQ(nodes.numbers(sample + "transformations/chi"), (std::vector<double>{30}));
+}
+
+TEST(Nexus, BitsAreThoseOfTheImagesAndFlagsAreBelowTheLeastCount) {
+  auto told = series();
+  told.bit_depth_readout = 12;
+  const Nodes nodes(told);
+  EXPECT_EQ(nodes.integer(detector + "bit_depth_readout"), 16);
+  EXPECT_EQ(nodes.integer("/entry/penstock/bit_depth_readout"), 12);
+  EXPECT_EQ(nodes.integer(detector + "underload_value"), 0);
+  told.frame.type = ElementType::f32;
+  EXPECT_FALSE(Nodes(told).has(detector + "underload_value"));
+}
+
+TEST(Nexus, TheSensorIsThatOfTheStartMessageOrElseOfTheConfiguration) {
+  NexusNames names;
+  names.sensor_material = "silicon";
+  names.sensor_thickness_m = 4.5e-4;
+  auto told = series();
+  EXPECT_EQ(Nodes(told).text(detector + "sensor_material"), "unknown");
+  EXPECT_EQ(Nodes(told, names).text(detector + "sensor_material"), "Si") << "as DIALS knows it";
+  EXPECT_EQ(Nodes(told, names).numbers(detector + "sensor_thickness"), (std::vector<double>{4.5e-4}));
+  told.sensor_material = "CdTe";
+  told.sensor_thickness_m = 1e-3;
+  EXPECT_EQ(Nodes(told, names).text(detector + "sensor_material"), "CdTe");
+  EXPECT_EQ(Nodes(told, names).numbers(detector + "sensor_thickness"), (std::vector<double>{1e-3}));
+  EXPECT_EQ(sensor_problem(sensor_of(told, {})), "");
+  told.sensor_material = "CsI";
+  EXPECT_NE(sensor_problem(sensor_of(told, {})).find("sensor_material is CsI"), std::string::npos);
+  EXPECT_NE(sensor_problem(sensor_of(series(), {})).find("nexus.sensor_thickness"), std::string::npos);
 }
 
 TEST(Nexus, TheFirstChannelHasThePlainNames) {
