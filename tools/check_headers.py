@@ -3,19 +3,24 @@
 A header that leans on what another one happened to include breaks at the next reordering; this
 finds it now. Those with a source of their name are left out unless `--all` is given: the source
 includes its header first (clang-format), so that a plain build has found it. Needs a configured
-build/tidy (scripts/build --configure-only tidy).
+build/tidy (scripts/build --configure-only tidy). ccache, if it is there, knows what has not changed.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from native_sources import DATABASE, ROOT, compile_commands, headers
+
+
+STUBS = ROOT / "build" / "tidy" / "headers"
+CACHE = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}  # as the build's launcher has it
 
 
 def arguments_for(header: Path, commands: dict[Path, list[str]]) -> list[str]:
@@ -39,7 +44,7 @@ def with_the_builds_compiler(arguments: list[str]) -> list[str]:
     """The database is clang's, and behind a launcher."""
     compiler = next(i for i, argument in enumerate(arguments) if Path(argument).name.startswith("clang"))
     own = [argument for argument in arguments[compiler + 1 :] if "thread-safety" not in argument]
-    return ["c++", *own]
+    return ["c++", *own, "-O0", "-g0"]
 
 
 def check(header: Path, commands: dict[Path, list[str]]) -> str:
@@ -47,11 +52,12 @@ def check(header: Path, commands: dict[Path, list[str]]) -> str:
     arguments = with_the_builds_compiler(arguments_for(header, commands))
     if language == "c":
         arguments = ["cc", "-Wall", "-Wextra", "-Werror", *(a for a in arguments if a.startswith("-I"))]
-    # Through a file that only includes it: `#pragma once` in a main file is a warning.
+    launcher = ["ccache"] if shutil.which("ccache") else []
+    source = stub(header, ".c" if language == "c" else ".cpp")
     done = subprocess.run(
-        [*arguments, "-fsyntax-only", "-x", language, "-"],
-        input=f'#include "{header}"\n',
+        [*launcher, *arguments, "-c", str(source), "-o", str(source.with_suffix(".o"))],
         cwd=ROOT,
+        env=os.environ | CACHE,
         capture_output=True,
         text=True,
         check=False,
@@ -59,6 +65,15 @@ def check(header: Path, commands: dict[Path, list[str]]) -> str:
     return (
         "" if done.returncode == 0 else f"{header.relative_to(ROOT)} does not compile alone:\n{done.stderr}"
     )
+
+
+def stub(header: Path, suffix: str) -> Path:
+    """A source that only includes the header: `#pragma once` in a main file is a warning."""
+    name = header.relative_to(ROOT / "native")
+    source = STUBS / name.with_name(name.name + suffix)
+    source.parent.mkdir(parents=True, exist_ok=True)
+    source.write_text(f'#include "{name}"\n', encoding="utf-8")
+    return source
 
 
 def main() -> int:

@@ -10,15 +10,15 @@ from pathlib import Path
 FLAKY_MAX = 3  # more in one gate fail it
 
 
-def _memory() -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "penstock" / "flaky-tests.json"
+def cache_folder() -> Path:
+    """What gates of all checkouts of a user share."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
 
 
 def verdict(names: Iterable[str]) -> str:
     """Why these flaky tests fail the gate; empty if they do not. Remembers them for the next gate."""
     now = sorted(names)
-    memory = _memory()
+    memory = cache_folder() / "flaky-tests.json"
     try:
         before = json.loads(memory.read_text(encoding="utf-8"))
     except (OSError, ValueError):
