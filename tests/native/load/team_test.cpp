@@ -273,7 +273,12 @@ TEST_F(TeamTest, WhatIsThereIsToldBeforeRanksThatMayNeverAnswer) {
     EXPECT_TRUE(team.start().ok());
     EXPECT_TRUE(team.meet(nullptr).ok());
     partial.wait();
-    team.gather({{"document", nullptr}, {"problem", "it was late"}, {"rank", team.describe()}}, [](const auto&) {});
+    team.gather({{"document", nullptr},
+                 {"problem", "it was late"},
+                 {"failure", nullptr},
+                 {"made", nullptr},
+                 {"rank", team.describe()}},
+                [](const auto&) {});
     job->stop();
   };
   const auto one = std::async(std::launch::async, answer_late, 1);
