@@ -23,10 +23,12 @@
 #include "recover/members.hpp"
 #include "recover/proof.hpp"
 #include "recover/structure.hpp"
+#include "recover/values/frame_values.hpp"
 #include "store/file_start.hpp"
 #include "store/recovery/journal.hpp"
 #include "store/recovery/journal_place.hpp"
 #include "store/recovery/own_superblock.hpp"
+#include "store/recovery/replacement.hpp"
 
 namespace penstock::recover {
 namespace {
@@ -42,6 +44,12 @@ constexpr std::uint64_t lost_bytes_max = std::uint64_t{1} << 30;
 constexpr std::uint64_t extent_bytes = 1 << 20;
 /// Of a column: places of 120 million frames.
 constexpr std::uint64_t values_bytes_max = 960'000'000;
+
+/// What segments say of frames, for the columns.
+struct RowsOfSegments {
+  std::vector<ReceivedTime> times;   ///< of the first dataset's chosen chunks
+  std::vector<ValuesSource> values;  ///< of members
+};
 
 class Recovery {
  public:
@@ -121,7 +129,7 @@ class Recovery {
   check::Tree tree_;
   std::vector<std::unique_ptr<check::IndexTable>> indexed_;  ///< by dataset; empty in a rebuild
   std::vector<PlacedChunk> chosen_;                          ///< to be entered, by dataset and index
-  std::vector<ReceivedTime> times_;                          ///< of the first dataset's chosen chunks
+  RowsOfSegments rows_;
   ChunkFrames chunk_frames_;
   Frames frames_;
   std::uint64_t frames_end_ = 0;  ///< one past the highest number of which there is a chunk
@@ -132,6 +140,7 @@ Result<void> Recovery::open() {
   PEN_ASSIGN(file_,
              env_.open(plan_.file, {.mode = plan_.dry_run ? OpenOptions::Mode::read : OpenOptions::Mode::update}));
   PEN_TRY(lock_when_free(*file_));
+  if (!plan_.dry_run) store::remove_left_replacement(env_, plan_.file);
   // Until something is written the file stays as it is, and is read as its journal completes it.
   PEN_ASSIGN(auto left, store::unfinished_changes(*file_));
   changes_ = std::move(left.changes);
@@ -284,7 +293,7 @@ Result<void> Recovery::describe_contents() {
     for (const auto& chunk : table->chunks()) contents.stored_bytes += chunk.size;
   for (const auto& chunk : chosen_) contents.stored_bytes += chunk.size;
   contents.last_sequence = segments_.last_sequence;
-  contents.last_received_ns = last_received_ns(tree_, times_);
+  contents.last_received_ns = last_received_ns(tree_, rows_.times);
   report_.contents = std::move(contents);
   return {};
 }
@@ -350,8 +359,8 @@ void Recovery::choose_among(std::span<const Candidate> same, std::span<const Pro
     chosen_.push_back(chunk);
     chunk_frames_.choose(candidate);
     const auto frames = chunk_frames_.in(candidate.dataset, candidate.index);
-    if (candidate.dataset == 0 && !frames.empty() && (times_.empty() || times_.back().frame != frames.back()))
-      for (const auto frame : frames) times_.push_back({frame, candidate.received_ns});
+    if (candidate.dataset == 0 && !frames.empty() && (rows_.times.empty() || rows_.times.back().frame != frames.back()))
+      for (const auto frame : frames) rows_.times.push_back({frame, candidate.received_ns});
     return;
   }
   chunk_frames_.choose(first);
@@ -376,7 +385,8 @@ Result<void> Recovery::choose_members() {
   PEN_ASSIGN(auto all,
              recover_members(env_, plan_.file, tree_, *segments_.description.members, findings_, report_, recover_one));
   chosen_ = std::move(all.chunks);
-  times_ = std::move(all.times);
+  rows_.times = std::move(all.times);
+  rows_.values = std::move(all.values);
   frames_.damaged = std::move(all.damaged);
   // What somebody took away from a complete one may come back: then it must still be named.
   const bool all_there = !findings_.any(check::member_is_gone);
@@ -389,8 +399,9 @@ MemberContent Recovery::content() const {
   MemberContent content;
   for (std::size_t i = 0; i < segments_.description.datasets.size(); ++i)
     content.rows.push_back(frames_of(static_cast<std::uint16_t>(i)).whole);
-  content.times = times_;
+  content.times = rows_.times;
   content.damaged = frames_.damaged;
+  content.values = {plan_.file, segments_.of_values};
   return content;
 }
 
@@ -431,7 +442,7 @@ void Recovery::judge_frames() {
     std::sort(numbers->begin(), numbers->end());
     numbers->erase(std::unique(numbers->begin(), numbers->end()), numbers->end());
   }
-  std::sort(times_.begin(), times_.end(), [](const auto& a, const auto& b) { return a.frame < b.frame; });
+  std::sort(rows_.times.begin(), rows_.times.end(), [](const auto& a, const auto& b) { return a.frame < b.frame; });
   report_.missing = report_.frames - std::min<std::uint64_t>(report_.frames, whole.size());
   report_.damaged_frames =
       static_cast<std::uint64_t>(std::count_if(frames_.damaged.begin(), frames_.damaged.end(), [&](auto frame) {
@@ -463,7 +474,7 @@ Result<void> Recovery::write_or_begin_anew() {
   begin_anew(written.error().message());
   indexed_.clear();
   chosen_.clear();
-  times_.clear();
+  rows_.times.clear();
   frames_ = {};
   frames_end_ = 0;
   report_.frames = report_.indexed = report_.recovered = report_.damaged = 0;
@@ -546,12 +557,17 @@ Result<void> Recovery::write() {
     add_missing_parts(*file_, tree_, segments_, findings_, values);
   values.frames = plan_.series ? frames_end_ : report_.frames;
   PEN_ASSIGN(auto counts,
-             write_rows(*index, segments_.description.columns, frames_, states_of(tree_), times_, report_.frames));
+             write_rows(*index, segments_.description.columns, frames_, states_of(tree_), rows_.times, report_.frames));
+  if (master_ == nullptr) {
+    rows_.values.push_back({plan_.file, segments_.of_values});
+    PEN_TRY(
+        write_values(env_, std::move(rows_.values), *index, segments_.description.columns, frames_.begun, findings_));
+  }
   const auto known = check::places_of(tree_).value_or(std::vector<std::uint64_t>());
   PEN_TRY(write_places(*index, segments_.description.columns, chunk_frames_.new_places(known, frames_.whole)));
   if (!plan_.series) {
     values.attributes = std::move(counts);
-    add_end_time(tree_, segments_, times_, values);
+    add_end_time(tree_, segments_, rows_.times, values);
   }
   PEN_TRY(index->flush());
   PEN_TRY(index->finish(values));
