@@ -141,6 +141,7 @@ Result<Segments> read_segments(File& file, check::Findings& findings, const std:
     }
     segments.last_sequence = std::max(segments.last_sequence, header->sequence);
     if (header->kind == SegmentKind::chunks) ++segments.of_chunks;
+    if (header->row_bytes > 0) segments.of_values.push_back({header->sequence, header->address});
     if (header->kind == SegmentKind::chunks && described) take_records(file, *header, segments, findings);
     if (header->kind == SegmentKind::chunks && !described) segments.undescribed.push_back(*header);
     if (header->kind == SegmentKind::values) segments.values.push_back(*header);

@@ -29,12 +29,19 @@ struct Candidate {
   std::uint32_t frame = 0;  ///< of a scan; where a chunk has several frames a bit for each that it has
 };
 
+/// A segment of chunks that has values of its frames.
+struct ValuesSegment {
+  std::uint64_t sequence = 0;
+  std::uint64_t address = 0;
+};
+
 struct Segments {
   store::format::FileId file_id{};
   store::format::Description description;
   std::vector<store::ChunkGrid> grids;  ///< of its datasets
   std::vector<Candidate> candidates;    ///< by dataset, index and rising sequence
-  std::uint64_t count = 0;              ///< of all kinds
+  std::vector<ValuesSegment> of_values;
+  std::uint64_t count = 0;  ///< of all kinds
   std::uint64_t of_chunks = 0;
   std::vector<store::Extent> guarded;  ///< what needs no seal
   std::uint64_t end = 0;               ///< of the file, and of segments that were cut off with its end
@@ -60,7 +67,7 @@ Result<void> remove_damaged_descriptions(File& file, const Segments& segments);
 Result<void> complete_segments(File& file, Segments& segments, check::Findings& findings);
 
 /// Walks over the whole file. What is damaged becomes a finding; where no description is left the segments are
-/// incomplete and `no_description` says why. Memory: 56 bytes a chunk, and 16 a segment.
+/// incomplete and `no_description` says why. Memory: 56 bytes a chunk, and 32 a segment.
 Result<Segments> read_segments(File& file, check::Findings& findings, const std::function<bool()>& cancelled,
                                const std::function<void(std::uint64_t)>& position);
 

@@ -30,14 +30,6 @@ std::string end_time_place(const check::Tree& tree, const Segments& segments) {
   return place != nullptr && place->starts_with("/") ? *place : end_time_path;
 }
 
-constexpr auto received = std::byte{1};  // as a frame's state
-
-std::optional<std::uint64_t> last_known(Bytes states) {
-  const auto last = std::find(states.rbegin(), states.rend(), received);
-  if (last == states.rend()) return std::nullopt;
-  return static_cast<std::uint64_t>(states.rend() - last) - 1;
-}
-
 store::Value value_of(const store::ColumnNode& column, std::vector<std::byte> row) {
   if (column.text_bytes == 0) return store::ArrayValue{{column.type, column.shape}, std::move(row)};
   const std::string text(as_text(row));
@@ -95,6 +87,13 @@ void add_end_time(const check::Tree& tree, const Segments& segments, const std::
     values.values.push_back({path, end, {}});
 }
 
+std::optional<std::uint64_t> last_received(Bytes states) {
+  constexpr auto received = std::byte{1};
+  const auto last = std::find(states.rbegin(), states.rend(), received);
+  if (last == states.rend()) return std::nullopt;
+  return static_cast<std::uint64_t>(states.rend() - last) - 1;
+}
+
 std::vector<LastRow> last_rows_of(const store::format::Description& description) {
   std::vector<LastRow> rows;
   for (const auto& node : description.values) {
@@ -111,9 +110,9 @@ std::vector<LastRow> last_rows_of(const store::format::Description& description)
 }
 
 Result<void> add_last_rows(store::hdf5::IndexFile& index, const Segments& segments, const check::Tree& tree,
-                           const Frames& frames, Bytes states, check::Findings& findings, store::FinalValues& values) {
+                           const Frames& frames, std::optional<std::uint64_t> known, check::Findings& findings,
+                           store::FinalValues& values) {
   const auto& description = segments.description;
-  const auto known = last_known(states);
   const auto rows = last_rows_of(description);
   if (rows.empty() || !known) return {};
   const auto& columns = description.columns;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/bytes.hpp"
@@ -39,10 +40,12 @@ struct LastRow {
 };
 std::vector<LastRow> last_rows_of(const store::format::Description& description);
 
-/// Puts the last rows that are known in their places. They are of frames that `states` (as the recorder left them)
-/// calls received; a finding tells where a later frame is complete.
+std::optional<std::uint64_t> last_received(Bytes states);
+
+/// Puts the rows of frame `known` in their places. A finding tells if a later frame is complete.
 Result<void> add_last_rows(store::hdf5::IndexFile& index, const Segments& segments, const check::Tree& tree,
-                           const Frames& frames, Bytes states, check::Findings& findings, store::FinalValues& values);
+                           const Frames& frames, std::optional<std::uint64_t> known, check::Findings& findings,
+                           store::FinalValues& values);
 
 /// Over all that no segment guards, up to `end`. What a killed recorder had leased may be among it.
 Result<void> seal(File& file, const Segments& segments, std::uint64_t end);

@@ -108,7 +108,9 @@ void add_least_tree(const Description& description, const Segments* master, stor
 void report_lost_rows(const Segments& segments, check::Findings& findings) {
   if (segments.candidates.empty()) return;
   for (const auto& column : segments.description.columns) {
-    if (column.path == check::state_path || column.path == check::places_path || column.path == received_path) continue;
+    if (column.in_segments || column.path == check::state_path || column.path == check::places_path ||
+        column.path == received_path)
+      continue;
     findings.add({Level::error,
                   "the rows of a column cannot be recovered",
                   column.path,

@@ -28,6 +28,7 @@ void add(MembersContent& all, const MemberContent& one, const check::MemberFile&
     }
   for (const auto& time : one.times) all.times.push_back({file.first_frame + time.frame, time.ns});
   for (const auto row : one.damaged) all.damaged.push_back(file.first_frame + row);
+  all.values.push_back(one.values);
   all.written = all.written || one.report.way == Way::repair || one.report.way == Way::rebuild;
 }
 

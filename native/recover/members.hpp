@@ -8,6 +8,7 @@
 #include "check/structures/index_process.hpp"
 #include "recover/ledger_rows.hpp"
 #include "recover/recover.hpp"
+#include "recover/values/frame_values.hpp"
 #include "store/format/description.hpp"
 #include "store/store.hpp"
 
@@ -19,12 +20,14 @@ struct MemberContent {
   std::vector<std::vector<std::uint64_t>> rows;  ///< with a chunk, by dataset, rising
   std::vector<ReceivedTime> times;               ///< of rows of the first dataset that were recovered
   std::vector<std::uint64_t> damaged;            ///< rows
+  ValuesSource values;                           ///< of frames, by their numbers in the series
 };
 
 struct MembersContent {
   std::vector<store::PlacedChunk> chunks;  ///< of the series, each with its rank; the same frame may be in two members
   std::vector<ReceivedTime> times;         ///< by rising frame
   std::vector<std::uint64_t> damaged;      ///< frames, rising
+  std::vector<ValuesSource> values;        ///< of the frames
   bool written = false;                    ///< something was missing in a member's index
 };
 

@@ -23,10 +23,12 @@
 #include "recover/members.hpp"
 #include "recover/proof.hpp"
 #include "recover/structure.hpp"
+#include "recover/values/frame_values.hpp"
 #include "store/file_start.hpp"
 #include "store/recovery/journal.hpp"
 #include "store/recovery/journal_place.hpp"
 #include "store/recovery/own_superblock.hpp"
+#include "store/recovery/replacement.hpp"
 
 namespace penstock::recover {
 namespace {
@@ -52,6 +54,12 @@ struct Left {
   std::uint64_t used_bytes = 0;  ///< as the superblock says; a loss of power may have taken the end of the file
   bool marked_open = false;
   bool cut_off = false;  ///< it is finished, and its end is gone
+};
+
+/// What segments say of frames, for the columns.
+struct RowsOfSegments {
+  std::vector<ReceivedTime> times;   ///< of the first dataset's chosen chunks
+  std::vector<ValuesSource> values;  ///< of members
 };
 
 class Recovery {
@@ -105,6 +113,7 @@ class Recovery {
   void report_left_out(const Candidate& candidate, Proof proof);
   void judge_frames();
   void report_lost();
+  std::optional<std::uint64_t> last_with_values() const;
   ChunkFrames::Found frames_of(std::uint16_t dataset) const;
   bool states_are_behind() const;
   void begin_anew(const std::string& why);
@@ -139,7 +148,7 @@ class Recovery {
   FramesBefore before_;
   std::vector<std::unique_ptr<check::IndexTable>> indexed_;  ///< by dataset; empty in a rebuild
   std::vector<PlacedChunk> chosen_;                          ///< to be entered, by dataset and index
-  std::vector<ReceivedTime> times_;                          ///< of the first dataset's chosen chunks
+  RowsOfSegments rows_;
   ChunkFrames chunk_frames_;
   Frames frames_;
   std::uint64_t frames_end_ = 0;  ///< one past the highest number of which a chunk, a record or a column says something
@@ -150,6 +159,7 @@ Result<void> Recovery::open() {
   PEN_ASSIGN(file_,
              env_.open(plan_.file, {.mode = plan_.dry_run ? OpenOptions::Mode::read : OpenOptions::Mode::update}));
   PEN_TRY(lock_when_free(*file_));
+  if (!plan_.dry_run) store::remove_left_replacement(env_, plan_.file);
   // Until something is written the file stays as it is, and is read as its journal completes it.
   PEN_ASSIGN(auto left, store::unfinished_changes(*file_));
   changes_ = std::move(left.changes);
@@ -327,7 +337,7 @@ Result<void> Recovery::describe_contents() {
     for (const auto& chunk : table->chunks()) contents.stored_bytes += chunk.size;
   for (const auto& chunk : chosen_) contents.stored_bytes += chunk.size;
   contents.last_sequence = segments_.last_sequence;
-  contents.last_received_ns = last_received_ns(tree_, times_);
+  contents.last_received_ns = last_received_ns(tree_, rows_.times);
   report_.contents = std::move(contents);
   return {};
 }
@@ -402,8 +412,8 @@ void Recovery::choose_among(std::span<const Candidate> same, std::span<const Pro
     chosen_.push_back(chunk);
     chunk_frames_.choose(candidate);
     const auto frames = chunk_frames_.in(candidate.dataset, candidate.index);
-    if (candidate.dataset == 0 && !frames.empty() && (times_.empty() || times_.back().frame != frames.back()))
-      for (const auto frame : frames) times_.push_back({frame, candidate.received_ns});
+    if (candidate.dataset == 0 && !frames.empty() && (rows_.times.empty() || rows_.times.back().frame != frames.back()))
+      for (const auto frame : frames) rows_.times.push_back({frame, candidate.received_ns});
     return;
   }
   if (!is_lost) return;
@@ -429,7 +439,8 @@ Result<void> Recovery::choose_members() {
   PEN_ASSIGN(auto all,
              recover_members(env_, plan_.file, tree_, *segments_.description.members, findings_, report_, recover_one));
   chosen_ = std::move(all.chunks);
-  times_ = std::move(all.times);
+  rows_.times = std::move(all.times);
+  rows_.values = std::move(all.values);
   frames_.damaged = std::move(all.damaged);
   // What somebody took away from a complete one may come back: then it must still be named.
   const bool all_there = !findings_.any(check::member_is_gone);
@@ -442,8 +453,9 @@ MemberContent Recovery::content() const {
   MemberContent content;
   for (std::size_t i = 0; i < segments_.description.datasets.size(); ++i)
     content.rows.push_back(frames_of(static_cast<std::uint16_t>(i)).whole);
-  content.times = times_;
+  content.times = rows_.times;
   content.damaged = frames_.damaged;
+  content.values = {plan_.file, segments_.of_values};
   return content;
 }
 
@@ -487,7 +499,7 @@ void Recovery::judge_frames() {
   report_.frames = std::max(report_.frames, frames_end_);
   if (left_.cut_off && before_.states.empty() && report_.frames <= unknown_frames_max)
     before_.states.assign(report_.frames, received);
-  std::sort(times_.begin(), times_.end(), [](const auto& a, const auto& b) { return a.frame < b.frame; });
+  std::sort(rows_.times.begin(), rows_.times.end(), [](const auto& a, const auto& b) { return a.frame < b.frame; });
   report_.missing = report_.frames - std::min<std::uint64_t>(report_.frames, whole.size());
   report_.damaged_frames =
       static_cast<std::uint64_t>(std::count_if(frames_.damaged.begin(), frames_.damaged.end(), [&](auto frame) {
@@ -507,6 +519,15 @@ void Recovery::report_lost() {
                    {},
                    fmt::format("{} that were received are not in the file any more", report_.lost_frames),
                    "they read as the fill value: restore them from another copy"});
+}
+
+/// The last frame whose values are known: those of earlier versions are in HDF5's columns alone, which lag behind.
+std::optional<std::uint64_t> Recovery::last_with_values() const {
+  const auto has_values = [](const ValuesSource& source) { return !source.segments.empty(); };
+  const auto& sources = rows_.values;
+  if (segments_.of_values.empty() && std::none_of(sources.begin(), sources.end(), has_values))
+    return last_received(states_of(tree_));
+  return frames_.whole.empty() ? std::nullopt : std::optional(frames_.whole.back());
 }
 
 /// A loss of power while the file was closed may have spared what says that it is complete, and not the states.
@@ -533,7 +554,7 @@ Result<void> Recovery::write_or_begin_anew() {
   begin_anew(written.error().message());
   indexed_.clear();
   chosen_.clear();
-  times_.clear();
+  rows_.times.clear();
   frames_ = {};
   frames_end_ = 0;
   report_.frames = report_.indexed = report_.recovered = report_.damaged = 0;
@@ -616,14 +637,20 @@ Result<void> Recovery::write() {
     add_missing_parts(*file_, tree_, segments_, findings_, values);
   values.frames = plan_.series ? frames_end_ : report_.frames;
   PEN_ASSIGN(auto counts, write_rows(*index, segments_.description.columns, frames_, before_.states, states_of(tree_),
-                                     times_, report_.frames));
+                                     rows_.times, report_.frames));
+  const auto last = last_with_values();
+  if (master_ == nullptr) {
+    rows_.values.push_back({plan_.file, segments_.of_values});
+    PEN_TRY(
+        write_values(env_, std::move(rows_.values), *index, segments_.description.columns, frames_.begun, findings_));
+  }
   const auto known = check::places_of(tree_).value_or(std::vector<std::uint64_t>());
   PEN_TRY(write_places(*index, segments_.description.columns, chunk_frames_.new_places(known, frames_.whole)));
   if (left_.marked_open || !was_completed(tree_))
-    PEN_TRY(add_last_rows(*index, segments_, tree_, frames_, states_of(tree_), findings_, values));
+    PEN_TRY(add_last_rows(*index, segments_, tree_, frames_, last, findings_, values));
   if (!plan_.series) {
     std::move(counts.begin(), counts.end(), std::back_inserter(values.attributes));
-    add_end_time(tree_, segments_, times_, values);
+    add_end_time(tree_, segments_, rows_.times, values);
   }
   PEN_TRY(index->flush());
   PEN_TRY(index->finish(values));

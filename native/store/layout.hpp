@@ -133,6 +133,8 @@ struct ColumnNode {
   /// nothing then. (HDF5 keeps text of variable length where readers of a growing file cannot follow.)
   std::size_t text_bytes = 0;
   std::vector<std::uint64_t> shape = {};  ///< of a row that is an array of numbers; empty: one
+  /// The segments of the frames have its values too (ChunkHead::rows).
+  bool in_segments = false;
 
   std::size_t row_bytes() const {
     std::size_t bytes = text_bytes > 0 ? text_bytes : size_of(type);

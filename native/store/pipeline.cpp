@@ -12,6 +12,8 @@ namespace penstock::store {
 namespace {
 
 constexpr std::size_t unsynced_max = 1024;
+/// Of a header region in memory that is kept for the next one.
+constexpr std::size_t header_bytes_kept = 256 << 10;
 
 void raise_to(std::atomic<std::int64_t>& highest, std::int64_t value) {
   auto seen = highest.load();
@@ -39,6 +41,12 @@ struct Pipeline::HeaderBuffer {
       if (!memory) return make_error(Errc::out_of_memory, "no memory for a header region of {} bytes", wanted);
     }
     return MutableBytes(memory.get(), bytes);
+  }
+  /// Values of frames may have taken much.
+  void release_much() {
+    if (capacity <= header_bytes_kept) return;
+    memory.reset();
+    capacity = 0;
   }
 };
 
@@ -121,6 +129,7 @@ void Pipeline::write_loop() {
     auto next =
         address.ok() ? written(*segment, *address, std::nullopt) : written(*segment, 0, std::move(address).error());
     segment.reset();  // its memory is free for the writers before the index gets to it
+    header.release_much();
     if (options_.durability == Durability::none || next.failure)
       deliver_(std::move(next));
     else
@@ -132,7 +141,8 @@ void Pipeline::write_loop() {
 Result<std::uint64_t> Pipeline::write_segment(FilledSegment& segment, HeaderBuffer& buffer) {
   for (const auto& [record, data] : segment.unsummed)
     segment.records[record].crc = crc32c({data, segment.records[record].size});
-  const auto header_bytes = format::header_region_bytes(segment.records.size() * format::record_size_bytes);
+  const auto header_bytes =
+      format::header_region_bytes(segment.records.size() * format::record_size_bytes + segment.rows.size());
   const auto data_bytes = align_up(segment.data_bytes, page_bytes);
   for (auto& record : segment.records) record.offset += static_cast<std::uint32_t>(header_bytes);
   PEN_ASSIGN(const auto region, buffer.region(header_bytes));
@@ -147,7 +157,7 @@ Result<std::uint64_t> Pipeline::write_segment(FilledSegment& segment, HeaderBuff
   header.writer = segment.writer;
   header.created_ns = realtime_ns();
   header.address = address;
-  format::encode_chunks(header, segment.records, region);
+  format::encode_chunks(header, segment.records, segment.rows, region);
 
   std::vector<iovec> pieces{{region.data(), region.size()}};
   pieces.insert(pieces.end(), segment.pieces.begin(), segment.pieces.end());

@@ -27,6 +27,7 @@ struct FilledSegment {
 
   std::vector<format::ChunkRecord> records;  ///< offsets count from the first piece until it is placed
   std::vector<Companion> companions;         ///< one a record
+  std::vector<std::byte> rows;               ///< values of the frames
 
   /// A chunk that was gathered, whose checksum is still to be made.
   struct Unsummed {

@@ -15,6 +15,7 @@
 #include "store/members/member_names.hpp"
 #include "store/recovery/journal.hpp"
 #include "store/recovery/own_superblock.hpp"
+#include "store/recovery/replacement.hpp"
 #include "store/recovery/scan.hpp"
 #include "store/seal.hpp"
 #include "store/share/joined_store.hpp"
@@ -153,7 +154,9 @@ class OwnStore final : public Store {
     indexer_.reset();
   }
 
-  Result<void> start(Env& env, const std::string& path, FileLayout layout, Listener* listener) {
+  /// `take_name` is called when the file is complete, and before anybody is told of it.
+  Result<void> start(Env& env, const std::string& path, FileLayout layout, Listener* listener,
+                     const std::function<Result<void>()>& take_name = {}) {
     shared_file_.id = format::make_file_id();
     const auto lay_out = [&](FileLayout& laid_out) {
       if (beside_slots_) beside_slots_->lay_out(laid_out, options_.alignment_bytes);
@@ -164,7 +167,7 @@ class OwnStore final : public Store {
     PEN_ASSIGN(auto index, hdf5::IndexFile::create(file_, space_, layout, shared_file_.id));
     PEN_ASSIGN(const auto again, write_description_again(*file_, space_, shared_file_.id, layout));
     sealed_.push_back(again);
-    return run(env, path, layout, std::move(index), listener);
+    return run(env, path, layout, std::move(index), listener, take_name);
   }
 
   Result<void> go_on(Env& env, const std::string& path, const FileLayout& layout, Listener* listener,
@@ -178,14 +181,13 @@ class OwnStore final : public Store {
   }
 
   Result<void> run(Env& env, const std::string& path, const FileLayout& layout, std::unique_ptr<hdf5::IndexFile> index,
-                   Listener* listener) {
+                   Listener* listener, const std::function<Result<void>()>& take_name = {}) {
     PEN_TRY(index->start(options_.swmr));
     // Readers lock the file as well, shared; another writer is still kept out.
     if (options_.swmr) PEN_TRY(file_->lock(false));
-    if (options_.durability != Durability::none) {
-      PEN_TRY(file_->sync());
-      PEN_TRY(file_->sync_name());
-    }
+    if (options_.durability != Durability::none) PEN_TRY(file_->sync());
+    if (take_name) PEN_TRY(take_name());
+    if (options_.durability != Durability::none) PEN_TRY(file_->sync_name());
     indexer_ = std::make_unique<hdf5::Indexer>(std::move(index), options_, listener, counters_);
     const auto deliver = [this](WrittenSegment segment) { indexer_->push(std::move(segment)); };
     if (layout.members) {
@@ -210,6 +212,7 @@ class OwnStore final : public Store {
   StoreStats stats() const override { return stats_of(counters_, shared_->pipeline.get(), members_.get()); }
 
   SharedFile shared_file() const override { return shared_file_; }
+  std::shared_ptr<File> file() const override { return file_; }
 
   Result<void> receive(unsigned from, Bytes bytes) override {
     PEN_ASSIGN(auto message, share::decode(bytes), "rank {}", from);
@@ -314,11 +317,38 @@ Result<std::unique_ptr<Store>> Store::create(Env& env, const std::string& path, 
   // First of all, so that a file that has to stay leaves the others as they are.
   if (layout.members) PEN_TRY(check_member_names(env, path, *layout.members));
   PEN_ASSIGN(const auto file, claim(env, path, options.overwrite));
+  remove_left_replacement(env, path);
   if (layout.members && layout.members->overwrite) PEN_TRY(remove_members(env, path, *layout.members));
   auto store = std::make_unique<OwnStore>(options, layout, file, std::move(share), 0);
   if (auto started = store->start(env, path, layout, listener); !started.ok()) {
     // What is left holds nothing, and would keep a second attempt from its name.
     if (file->still_named()) (void)env.remove(path);
+    return std::move(started).error().with_context(fmt::format("create {}", path));
+  }
+  return std::unique_ptr<Store>(std::move(store));
+}
+
+Result<std::unique_ptr<Store>> Store::replace(Env& env, const std::string& path, const FileLayout& layout,
+                                              const StoreOptions& options, Listener* listener, Share share,
+                                              const File& replaced) {
+  PEN_TRY(check_options(options));
+  PEN_TRY(check_layout(layout));
+  if (layout.members) PEN_TRY(check_member_names(env, path, *layout.members));
+  const auto beside = replacement_path(path);
+  remove_left_replacement(env, path);
+  PEN_ASSIGN(const auto file, claim(env, beside, false));
+  bool named = false;
+  const auto take_name = [&]() -> Result<void> {
+    if (!replaced.still_named())
+      return make_error(Errc::not_found, "the file was removed or replaced before its first frame");
+    PEN_TRY(file->rename(path));
+    named = true;
+    return {};
+  };
+  auto store = std::make_unique<OwnStore>(options, layout, file, std::move(share), 0);
+  if (auto started = store->start(env, path, layout, listener, take_name); !started.ok()) {
+    // Once it has the name it is a complete file, as the one that it replaced was.
+    if (!named && file->still_named()) (void)env.remove(beside);
     return std::move(started).error().with_context(fmt::format("create {}", path));
   }
   return std::unique_ptr<Store>(std::move(store));
@@ -335,6 +365,7 @@ Result<std::unique_ptr<Store>> Store::resume(Env& env, const std::string& path, 
   PEN_TRY(opened->lock(true));
   PEN_ASSIGN(const bool same, share::is_file(*opened, file));
   if (!same) return make_error(Errc::mismatch, "{} was replaced a moment ago", path);
+  remove_left_replacement(env, path);
   PEN_ASSIGN(const auto left, unfinished_changes(*opened));
   PEN_TRY(make_changes(*opened, left.changes));
   PEN_ASSIGN(auto before, look_before(*opened, file.id));

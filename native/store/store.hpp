@@ -63,6 +63,9 @@ struct ChunkHead {
   /// Of a scan the frame's number, which does not follow from its location. Where a chunk has several frames those that
   /// are in it: bit i is the ith. 0 otherwise.
   std::uint32_t frame = 0;
+  /// Values of the chunk's frames (format::RowAppender), which go into the same segment: where the chunk is, they are.
+  /// They need to last for the call alone, and do not come back.
+  Bytes rows{};
 };
 
 /// A chunk that is on storage and in the index.
@@ -194,6 +197,13 @@ class Store {
   static Result<std::unique_ptr<Store>> create(Env& env, const std::string& path, const FileLayout& layout,
                                                const StoreOptions& options, Listener* listener, Share share = {});
 
+  /// The same in place of a file that a store has left: what is at `path` stays there until the new file is complete,
+  /// which then takes its name in one step. `replaced` was made at `path`, and its lock lasts until then. Errors as of
+  /// create(), and `not_found` where the path does not lead to it any more. With `no_space` it is still there.
+  static Result<std::unique_ptr<Store>> replace(Env& env, const std::string& path, const FileLayout& layout,
+                                                const StoreOptions& options, Listener* listener, Share share,
+                                                const File& replaced);
+
   /// Opens a file that a store has left or finished, and goes on in it: new chunks are added, and those that it has
   /// stay. `layout` names its chunked datasets and columns, which are placed as a log. HDF5 must be able to read the
   /// file: complete one that was left (docs/explanation/decisions/0017) before. Errors as of create(), and `mismatch`
@@ -211,6 +221,8 @@ class Store {
 
   /// Of a file that this store created or resumed.
   virtual SharedFile shared_file() const = 0;
+  /// The file itself, which is locked as long as somebody has it.
+  virtual std::shared_ptr<File> file() const = 0;
   /// A message from the store of the same file in rank `from`. Does not block.
   virtual Result<void> receive(unsigned from, Bytes message) = 0;
 

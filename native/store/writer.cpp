@@ -12,6 +12,9 @@ namespace {
 constexpr std::size_t pieces_max = 1000;
 /// Bounds the header region (40 bytes each).
 constexpr std::size_t records_max = 1 << 16;
+/// Of values of the segment's frames, which bounds the header region as well.
+constexpr std::size_t row_bytes_wanted = 1 << 20;
+constexpr std::size_t row_bytes_max = 160 << 20;
 /// HDF5's chunk index for one growing dimension has 2^32 places.
 constexpr std::uint64_t chunk_index_max = (std::uint64_t{1} << 32) - 2;
 constexpr std::uint64_t chunk_bytes_max = (std::uint64_t{1} << 32) - 1;
@@ -58,7 +61,7 @@ class SegmentWriter final : public ChunkWriter {
   Result<void> put(const ChunkHead& head, Bytes data, std::shared_ptr<const void> owner,
                    std::size_t capacity) override {
     PEN_TRY(check(head, data.size()));
-    PEN_TRY(make_room(data.size()));
+    PEN_TRY(make_room(data.size(), head.rows.size()));
     if (owner && can_gather(data, capacity)) {
       gather(head, data, std::move(owner));
     } else {
@@ -96,6 +99,9 @@ class SegmentWriter final : public ChunkWriter {
     if (dataset.frames_a_chunk > 1 && (head.frame == 0 || (head.frame >> (dataset.frames_a_chunk - 1)) > 1))
       return make_error(Errc::invalid_argument, "chunk {} of {} has the frames {:#x} of {}", head.index, dataset.path,
                         head.frame, dataset.frames_a_chunk);
+    if (head.rows.size() > row_bytes_max - row_bytes_wanted)
+      return make_error(Errc::too_large, "chunk {} of {} has {} bytes of values of its frames; {} are possible",
+                        head.index, dataset.path, head.rows.size(), row_bytes_max - row_bytes_wanted);
     const auto all_skipped = (std::uint64_t{1} << dataset.filters) - 1;
     if ((head.filter_mask & all_skipped) == all_skipped && size != dataset.raw_bytes)
       return make_error(Errc::mismatch, "chunk {} of {} has {} bytes and no filter; {} are needed", head.index,
@@ -111,23 +117,27 @@ class SegmentWriter final : public ChunkWriter {
 
   /// Seals first where a small chunk would lead over the segment's size, so that segments keep to
   /// it; a large one may end behind it rather than leave the segment half full.
-  Result<void> make_room(std::size_t size) {
+  Result<void> make_room(std::size_t size, std::size_t row_bytes) {
     const auto target = shared_->options.segment_bytes;
     const bool small = size <= target / 16;
-    if (small && !segment_.records.empty() && segment_bytes_with(1) + align_up(size, 8) > target) return seal();
+    if (small && !segment_.records.empty() && segment_bytes_with(1, row_bytes) + align_up(size, 8) > target)
+      return seal();
     return {};
   }
 
-  std::uint64_t segment_bytes_with(std::size_t more_records) const {
-    return format::header_region_bytes((segment_.records.size() + more_records) * format::record_size_bytes) +
+  std::uint64_t segment_bytes_with(std::size_t more_records, std::size_t more_row_bytes) const {
+    return format::header_region_bytes((segment_.records.size() + more_records) * format::record_size_bytes +
+                                       segment_.rows.size() + more_row_bytes) +
            segment_.data_bytes;
   }
 
   Result<void> seal_if_full(std::size_t last_size) {
     if (shared_->one_chunk_a_segment) return seal();
-    const bool full = segment_bytes_with(0) + std::min<std::uint64_t>(last_size, 512) > shared_->options.segment_bytes;
-    return full || segment_.pieces.size() >= pieces_max || segment_.records.size() >= records_max ? seal()
-                                                                                                  : Result<void>{};
+    const bool full =
+        segment_bytes_with(0, 0) + std::min<std::uint64_t>(last_size, 512) > shared_->options.segment_bytes;
+    const bool many = segment_.pieces.size() >= pieces_max || segment_.records.size() >= records_max ||
+                      segment_.rows.size() >= row_bytes_wanted;
+    return full || many ? seal() : Result<void>{};
   }
 
   /// The part of the staging buffer that no chunk occupies.
@@ -164,6 +174,7 @@ class SegmentWriter final : public ChunkWriter {
                                 static_cast<std::uint32_t>(size), crc, head.filter_mask,
                                 static_cast<std::uint16_t>(head.dataset), 0, head.frame});
     segment_.companions.push_back({head.cookie, head.encoded_ns});
+    segment_.rows.insert(segment_.rows.end(), head.rows.begin(), head.rows.end());
   }
 
   /// The next `size` bytes of the staging buffer belong to the segment, with padding.

@@ -256,7 +256,17 @@ def assert_right(file: Path, frames: Frames) -> set[int]:
             image = data[number]
             if number in received or not (image == FILL).all():
                 assert numpy.array_equal(image, frames[number]), f"frame {number} is false"
+        if "/entry/metadata/motor" in content:
+            assert_values(content, sorted(received))
     return received
+
+
+def assert_values(content: h5py.File, received: list[int]) -> None:
+    """Whatever frame is there has brought what came with it."""
+    motor = content["/entry/metadata/motor"][...]
+    exposure = content["/entry/penstock/timing/exposure_real"][...]
+    without = [n for n in received if motor[n] != n * 0.5 or exposure[n] != n + 1]
+    assert not without, f"{len(without)} of {len(received)} frames lack their values: {without[:10]}"
 
 
 def _numbers_in_index(data: h5py.Dataset) -> set[int]:

@@ -58,6 +58,11 @@ class Frames:
         return image
 
 
+def values_of(number: int) -> dict[str, object]:
+    """What a frame brings along: a motor's position, and the duration of its exposure."""
+    return {"user_data": {"motor": number * 0.5}, "real_time": [number + 1, 1_000_000_000]}
+
+
 def start_fields(name: str, frames: Frames, count: int) -> dict[str, object]:
     """A start message from which a whole NeXus file can be made."""
     fields = {**start_message("uint16", count), "series_unique_id": name, "channels": ["a"]}
@@ -218,7 +223,7 @@ class Sender:
     def put(self, link: Link, number: int) -> None:
         pixels = self.frames[number].tobytes()
         fields = image_fields(1, self.name, number, list(self.frames.shape), len(pixels))
-        link.send(IMAGE, fields, pixels, number)
+        link.send(IMAGE, {**fields, **values_of(number)}, pixels, number)
 
     def join(self) -> None:
         for thread in self._threads:

@@ -126,6 +126,11 @@ void CallWatch::forget(Watching file) {
   files_.erase(file.file);
 }
 
+void CallWatch::rename(Watching file, std::string name) {
+  MutexLock lock(files_mutex_);
+  files_[file.file] = std::move(name);
+}
+
 void CallWatch::run() {
   const auto step =
       std::clamp<std::chrono::nanoseconds>(limit() / 4, std::chrono::milliseconds(5), std::chrono::milliseconds(250));

@@ -81,6 +81,8 @@ class CallWatch {
   /// A file whose calls are watched from now on, until it is forgotten.
   Watching remember(std::string file);
   void forget(Watching file);
+  /// The file has another name from now on.
+  void rename(Watching file, std::string name);
 
   std::chrono::nanoseconds limit() const { return std::chrono::nanoseconds(limit_ns_); }
   /// Calls that have taken longer than the limit, each once; those that still hang are among them.

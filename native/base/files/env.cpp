@@ -244,6 +244,13 @@ class PosixFile final : public File {
     return !is_removed && mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
   }
 
+  Result<void> rename(const std::string& path) override {
+    if (::rename(path_.c_str(), path.c_str()) != 0)
+      return errno_error(errno, fmt::format("rename {} to {}", path_, path));
+    path_ = path;
+    return {};
+  }
+
   Result<FileIdentity> identity() const override {
     struct stat info;
     if (::fstat(fd_, &info) != 0) return errno_error(errno, fmt::format("stat {}", path_));
@@ -307,7 +314,7 @@ class PosixFile final : public File {
   }
 
   int fd_;  ///< -1: closed
-  const std::string path_;
+  std::string path_;
   std::atomic<bool> direct_;    ///< until the file system refuses it
   std::atomic<bool> reserves_;  ///< the same
   RecentlyWritten recent_;

@@ -94,6 +94,11 @@ class File {
   virtual bool still_named() const = 0;
   /// It has another name now, since somebody moved it.
   virtual bool was_moved() const { return false; }
+  /// Gives the name that it was opened by another path, in one step and in place of what is there: at no moment is
+  /// nothing at `path`. No other call at the same time.
+  virtual Result<void> rename(const std::string& path) {
+    return make_error(Errc::unsupported, "a file of this kind cannot be renamed to {}", path);
+  }
   virtual Result<FileIdentity> identity() const { return FileIdentity{}; }
   /// Closes it now, and returns errors that the file system reports only then: some keep written bytes back until a
   /// file is closed, NFS among them. No other call follows. Without it the file is closed when it is destroyed, and

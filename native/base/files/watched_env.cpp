@@ -85,6 +85,12 @@ class WatchedFile final : public File {
     const WatchedCall call(watching_, Call::stat);
     return file_->was_moved();
   }
+  Result<void> rename(const std::string& path) override {
+    const WatchedCall call(watching_, Call::truncate);
+    PEN_TRY(file_->rename(path));
+    watching_.watch->rename(watching_, path);
+    return {};
+  }
   Result<FileIdentity> identity() const override {
     const WatchedCall call(watching_, Call::stat);
     return file_->identity();

@@ -53,6 +53,7 @@ void UnfittingElsewhere::add_to(std::vector<std::uint64_t>& counts) const {
 }
 
 void Settlement::use(const std::vector<MetaColumn>& columns) {
+  columns_ = columns;
   batch_ = std::make_unique<RowBatch>(
       columns, role_.states(),
       [this](const std::string& name, const char* what) {
@@ -69,6 +70,12 @@ void Settlement::settle(std::uint64_t cookie, WriteOutcome outcome, std::uint64_
   };
   if (blocks_ == nullptr) return settle_frame(cookie);
   for (const auto slot : blocks_->settle(cookie, outcome, chunks)) settle_frame(slot);
+}
+
+void Settlement::append_values(std::uint64_t cookie, std::vector<std::byte>& rows) {
+  const auto append = [&](std::uint64_t slot) { recorder::append_values(slots_.row(slot), columns_, rows); };
+  if (blocks_ == nullptr) return append(cookie);
+  for (const auto slot : blocks_->slots_of(cookie)) append(slot);
 }
 
 void Settlement::give_up(std::uint64_t cookie, std::uint64_t chunks, WriteOutcome outcome) {

@@ -62,6 +62,9 @@ class Settlement final : public store::Listener {
 
   /// A row of a frame that was admitted. Returns the cookie of its chunks.
   std::uint64_t put(Row row) { return slots_.put(std::move(row), spec_.tiling().count()); }
+  /// Appends the values of the frames that chunks with this cookie have, for their segment. Before the first of these
+  /// chunks is handed to the store.
+  void append_values(std::uint64_t cookie, std::vector<std::byte>& rows);
   /// `chunks` chunks with this cookie will not be written; the frame is given up with its last chunk.
   void give_up(std::uint64_t cookie, std::uint64_t chunks, WriteOutcome outcome);
   /// The frame in this slot cannot be expanded.
@@ -106,6 +109,8 @@ class Settlement final : public store::Listener {
   FileWatch& watch_;
   FileRole& role_;
   Blocks* const blocks_;
+
+  std::vector<MetaColumn> columns_;  ///< set by use()
 
   // Synchronise themselves.
   RowSlots slots_;

@@ -33,7 +33,18 @@ class Report {
   std::uint64_t refusals() const { return refusals_; }
 
  private:
-  bool may_tell(unsigned most);
+  /// Counts what is told in a second.
+  class Window {
+   public:
+    bool admits(unsigned most);
+
+   private:
+    std::mutex mutex_;
+    // guarded by mutex_
+    std::int64_t begun_ns_ = 0;
+    unsigned told_ = 0;
+  };
+
   void tell(std::string_view event, std::string_view source, const Error& what);
 
   Events& events_;
@@ -45,10 +56,8 @@ class Report {
   LogRateLimiter limiter_{{.burst = 5, .interval_ns_max = log_interval_ns_max}};
   /// Frames without a start come for as long as the detector runs: one line for each series is enough.
   LogRateLimiter missing_starts_limiter_{{.burst = 1, .interval_ns_max = log_interval_ns_max}};
-  std::mutex mutex_;
-  // guarded by mutex_
-  std::int64_t window_ns_ = 0;
-  unsigned told_in_window_ = 0;
+  Window messages_;
+  Window refused_series_;
 };
 
 }  // namespace penstock::recorder

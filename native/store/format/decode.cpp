@@ -41,6 +41,9 @@ Result<void> check_sizes(const SegmentHeader& header) {
   const std::uint64_t records = std::uint64_t{header.record_count} * bytes_a_record(header.kind);
   if (bytes_a_record(header.kind) > 0 && header.body_bytes != records)
     return bad_field(at, "body_bytes", header.body_bytes, "must be record_count times the size of a record");
+  const bool has_rows = header.kind == SegmentKind::chunks;
+  if (has_rows && std::uint64_t{header.body_bytes} + header.row_bytes + 128 > header.header_bytes)
+    return bad_field(at, "row_bytes", header.row_bytes, "must leave room for header and body within header_bytes");
   if (header.kind == SegmentKind::description && header.record_count != 0)
     return bad_field(at, "record_count", header.record_count, "must be 0 in a description");
   if (header.kind == SegmentKind::journal && header.body_bytes != 24)
@@ -130,6 +133,8 @@ Result<SegmentHeader> decode_header(Bytes bytes, std::uint64_t address) {
   header.body_bytes = load_le<std::uint32_t>(from + 64);
   header.body_crc = load_le<std::uint32_t>(from + 68);
   header.address = load_le<std::uint64_t>(from + 72);
+  header.row_bytes = load_le<std::uint32_t>(from + 80);
+  header.row_crc = load_le<std::uint32_t>(from + 84);
   if (header.address != address || address % 4096 != 0)
     return bad_field(address, "address", header.address, "must be where the segment lies, a multiple of 4096");
   PEN_TRY(check_sizes(header));
@@ -145,6 +150,21 @@ Result<std::vector<ChunkRecord>> decode_records(const SegmentHeader& header, Byt
     records.push_back(record);
   }
   return records;
+}
+
+Result<Bytes> decode_rows(const SegmentHeader& header, Bytes region) {
+  if (header.kind != SegmentKind::chunks)
+    return bad_field(header.address, "kind", static_cast<std::uint64_t>(header.kind), "only chunks have values");
+  PEN_TRY(check_sizes(header));
+  if (region.size() < header.header_bytes)
+    return make_error(Errc::truncated, "segment at {}: header region has {} of {} bytes", header.address, region.size(),
+                      header.header_bytes);
+  const auto rows = region.subspan(128 + std::size_t{header.body_bytes}, header.row_bytes);
+  if (const auto crc = rows.empty() ? 0 : crc32c(rows); crc != header.row_crc)
+    return make_error(Errc::corrupt,
+                      "segment at {}: the checksum of its frames' values is {:08x}, the header says {:08x}",
+                      header.address, crc, header.row_crc);
+  return rows;
 }
 
 Result<JournalBody> decode_journal(const SegmentHeader& header, Bytes region) {

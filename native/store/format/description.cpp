@@ -193,8 +193,7 @@ Result<ChunkedNode> parse_dataset(const json& object) {
 }
 
 /// Text columns have a type like "S64": so many bytes.
-Result<ColumnNode> parse_column(const json& object) {
-  if (!object.is_object()) return bad("a column is not an object");
+Result<ColumnNode> parse_column_type(const json& object) {
   PEN_ASSIGN(const auto type, text_at(object, "type"));
   if (type.empty() || type.front() != 'S') {
     PEN_ASSIGN(auto node, parse_common<ColumnNode>(object));
@@ -218,6 +217,14 @@ Result<ColumnNode> parse_column(const json& object) {
   number["type"] = name(ElementType::u8);
   PEN_ASSIGN(auto node, parse_common<ColumnNode>(number));
   node.text_bytes = bytes;
+  return node;
+}
+
+Result<ColumnNode> parse_column(const json& object) {
+  if (!object.is_object()) return bad("a column is not an object");
+  PEN_ASSIGN(auto node, parse_column_type(object));
+  const auto in_segments = object.find("in_segments");
+  node.in_segments = in_segments != object.end() && in_segments->is_boolean() && in_segments->get<bool>();
   return node;
 }
 
@@ -258,6 +265,7 @@ std::string describe(const FileLayout& layout) {
          {"type", node.text_bytes > 0 ? fmt::format("S{}", node.text_bytes) : std::string(name(node.type))},
          {"fill", hex_of(node.fill)}});
     if (!node.shape.empty()) columns.back()["shape"] = node.shape;
+    if (node.in_segments) columns.back()["in_segments"] = true;
     put_attributes(columns.back(), node.attributes);
   }
   json document = {{"format", "penstock"}, {"datasets", datasets}, {"columns", columns}, {"sealed", true}};

@@ -26,7 +26,9 @@ struct HeaderBytes {
   std::uint32_t body_bytes;
   std::uint32_t body_crc;
   std::uint64_t address;
-  std::uint8_t reserved[44];
+  std::uint32_t row_bytes;
+  std::uint32_t row_crc;
+  std::uint8_t reserved[36];
   std::uint32_t header_crc;
 };
 static_assert(sizeof(HeaderBytes) == header_size_bytes);
@@ -35,6 +37,7 @@ static_assert(offsetof(HeaderBytes, file_id) == 16);
 static_assert(offsetof(HeaderBytes, sequence) == 32);
 static_assert(offsetof(HeaderBytes, created_ns) == 56);
 static_assert(offsetof(HeaderBytes, address) == 72);
+static_assert(offsetof(HeaderBytes, row_bytes) == 80);
 static_assert(offsetof(HeaderBytes, header_crc) == 124);
 
 struct RecordBytes {
@@ -83,6 +86,8 @@ void seal(SegmentHeader header, std::size_t body_bytes, MutableBytes region) {
   bytes.body_bytes = static_cast<std::uint32_t>(body_bytes);
   bytes.body_crc = crc32c(region.subspan(header_size_bytes, body_bytes));
   bytes.address = header.address;
+  bytes.row_bytes = header.row_bytes;
+  bytes.row_crc = header.row_crc;
   bytes.header_crc = crc32c(std::as_bytes(std::span(&bytes, 1)).first(offsetof(HeaderBytes, header_crc)));
   std::memcpy(region.data(), &bytes, sizeof bytes);
 }
@@ -110,8 +115,9 @@ std::string to_hex(const FileId& id) {
   return hex;
 }
 
-void encode_chunks(SegmentHeader header, const std::vector<ChunkRecord>& records, MutableBytes region) {
-  PEN_INVARIANT(region.size() == header_region_bytes(records.size() * record_size_bytes));
+void encode_chunks(SegmentHeader header, const std::vector<ChunkRecord>& records, Bytes rows, MutableBytes region) {
+  const auto body_bytes = records.size() * record_size_bytes;
+  PEN_INVARIANT(region.size() == header_region_bytes(body_bytes + rows.size()));
   auto* to = region.data() + header_size_bytes;
   for (const auto& record : records) {
     PEN_INVARIANT(record.offset >= region.size() && record.offset % chunk_alignment_bytes == 0);
@@ -123,8 +129,11 @@ void encode_chunks(SegmentHeader header, const std::vector<ChunkRecord>& records
   }
   header.kind = SegmentKind::chunks;
   header.record_count = static_cast<std::uint32_t>(records.size());
-  seal(header, records.size() * record_size_bytes, region);
-  clear_behind(region, records.size() * record_size_bytes);
+  header.row_bytes = static_cast<std::uint32_t>(rows.size());
+  header.row_crc = rows.empty() ? 0 : crc32c(rows);
+  std::copy(rows.begin(), rows.end(), region.begin() + static_cast<std::ptrdiff_t>(header_size_bytes + body_bytes));
+  seal(header, body_bytes, region);
+  clear_behind(region, body_bytes + rows.size());
 }
 
 void encode_description(SegmentHeader header, std::string_view text, MutableBytes region) {

@@ -10,6 +10,7 @@
 ///   128 + body_bytes ≤ header_bytes ≤ segment_bytes
 ///   kind chunks: body_bytes = 40 × record_count, and each record has
 ///     header_bytes ≤ offset, offset a multiple of 8, offset + size ≤ segment_bytes
+///     128 + body_bytes + row_bytes ≤ header_bytes
 ///   kinds values and seal: body_bytes = 24 × record_count
 #pragma once
 
@@ -62,6 +63,9 @@ struct SegmentHeader {
   std::uint32_t body_bytes = 0;
   std::uint32_t body_crc = 0;  ///< CRC-32C of the body
   std::uint64_t address = 0;   ///< of this header in the file
+  // Of a segment of chunks: values of its frames (rows.hpp), behind the body. 0 in files of before.
+  std::uint32_t row_bytes = 0;
+  std::uint32_t row_crc = 0;  ///< CRC-32C of these bytes
 
   bool operator==(const SegmentHeader&) const = default;
 };
@@ -107,9 +111,10 @@ constexpr std::uint64_t header_region_bytes(std::uint64_t body_bytes) {
   return align_up(header_size_bytes + body_bytes, page_bytes);
 }
 
-/// Fills `region` (header_region_bytes(40 × records)) for a segment of chunks. The caller sets
+/// Fills `region` (header_region_bytes(40 × records + rows)) for a segment of chunks. The caller sets
 /// `header`'s file_id, sequence, segment_bytes, writer, created_ns and address; the rest is computed.
-void encode_chunks(SegmentHeader header, const std::vector<ChunkRecord>& records, MutableBytes region);
+/// `rows` are values of its frames, as RowAppender makes them.
+void encode_chunks(SegmentHeader header, const std::vector<ChunkRecord>& records, Bytes rows, MutableBytes region);
 
 /// The same for a description: `text` is the body and there is nothing behind the header region.
 void encode_description(SegmentHeader header, std::string_view text, MutableBytes region);
@@ -132,6 +137,10 @@ Result<SegmentHeader> decode_header(Bytes bytes, std::uint64_t address);
 /// Decodes the records from the whole header region (`header.header_bytes` bytes). Checks the body's
 /// checksum first.
 Result<std::vector<ChunkRecord>> decode_records(const SegmentHeader& header, Bytes region);
+
+/// The values of the frames of a segment of chunks, for RowReader; empty if there are none. A view into `region`, the
+/// whole header region. `corrupt` where their checksum is another.
+Result<Bytes> decode_rows(const SegmentHeader& header, Bytes region);
 
 /// The body of a journal.
 Result<JournalBody> decode_journal(const SegmentHeader& header, Bytes region);

@@ -119,6 +119,13 @@ Result<std::vector<format::ChunkRecord>> read_records(File& file, const format::
   return records;
 }
 
+Result<std::vector<std::byte>> read_rows(File& file, const format::SegmentHeader& header) {
+  if (header.row_bytes == 0) return std::vector<std::byte>();
+  PEN_ASSIGN(const auto region, read_region(file, header));
+  PEN_ASSIGN(const auto rows, format::decode_rows(header, region));
+  return std::vector<std::byte>(rows.begin(), rows.end());
+}
+
 Result<std::vector<format::Stretch>> read_stretches(File& file, const format::SegmentHeader& header) {
   PEN_ASSIGN(const auto region, read_region(file, header));
   return format::decode_stretches(header, region);

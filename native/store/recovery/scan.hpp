@@ -74,6 +74,9 @@ class SegmentScanner {
 /// overlap.
 Result<std::vector<format::ChunkRecord>> read_records(File& file, const format::SegmentHeader& header);
 
+/// Reads the values of the frames of a segment of chunks, for RowReader; empty if there are none.
+Result<std::vector<std::byte>> read_rows(File& file, const format::SegmentHeader& header);
+
 /// Reads the stretches of a segment of values or a seal.
 Result<std::vector<format::Stretch>> read_stretches(File& file, const format::SegmentHeader& header);
 

@@ -81,6 +81,7 @@ class JoinedStore final : public Store {
   bool still_named() const override { return file_->still_named() && (!members_ || members_->still_named()); }
   bool was_moved() const override { return file_->was_moved() && (!members_ || members_->still_named()); }
   SharedFile shared_file() const override { return {}; }
+  std::shared_ptr<File> file() const override { return file_; }
 
   Result<void> receive(unsigned from, Bytes bytes) override {
     PEN_ASSIGN(auto message, decode(bytes), "rank {}", from);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/invariant.hpp"
+#include "store/format/rows.hpp"
 #include "store/format/segment.hpp"
 
 namespace penstock::store {
@@ -54,8 +55,9 @@ Result<std::uint64_t> EndBesideSlots::advance(std::uint64_t bytes) {
 void EndBesideSlots::lay_out(FileLayout& layout, std::uint64_t alignment_bytes) {
   std::uint64_t step_bytes = 0;
   std::uint64_t frames = 0;
+  const auto header_bytes =
+      format::header_region_bytes(format::record_size_bytes + format::row_bytes_max(layout.columns));
   for (auto& node : layout.chunked) {
-    const auto header_bytes = format::header_region_bytes(format::record_size_bytes);
     node.places.place_bytes =
         align_up(header_bytes + std::max(node.chunk_bytes_max, node.raw_bytes()), alignment_bytes);
     step_bytes += node.places.place_bytes;

@@ -155,6 +155,16 @@ TEST_F(CallWatchTest, CallsWithinCallsAreBothNamed) {
   EXPECT_EQ(inner->thread, outer->thread);
 }
 
+TEST_F(CallWatchTest, ARenamedFileIsNamedAsItIsCalledNow) {
+  CallWatch watch(1ns, told_.tell());
+  auto file = open(watch);
+  const auto renamed = path() + "-renamed";
+  ASSERT_TRUE(file->rename(renamed).ok());
+  EXPECT_TRUE(file->still_named());
+  EXPECT_TRUE(write_at(*file, std::vector<std::byte>(10), 0).ok());
+  EXPECT_EQ(told_.all(Call::write).back().file, renamed);
+}
+
 TEST_F(CallWatchTest, WithoutALimitCallsAreTimedAndNothingIsTold) {
   CallWatch watch(0ms, told_.tell());
   {

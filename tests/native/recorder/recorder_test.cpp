@@ -435,6 +435,22 @@ TEST_F(RecorderTest, FramesThatThePoolCannotHoldAreRefusedAtTheStart) {
   EXPECT_TRUE(recorder->wait_for_limit(0s)) << "whoever waits for it waits in vain";
 }
 
+TEST_F(RecorderTest, EachRefusedSeriesHasItsEventWhateverElseIsRejected) {
+  constexpr unsigned refused = 40;
+  config_.pool_bytes = 64 << 20;
+  auto recorder = start();
+  for (unsigned i = 0; i < 20; ++i)
+    recorder->reject("tcp://a:1", make_error(Errc::malformed, "{} is not a message", std::string(1 + i, 'x')));
+  for (unsigned i = 0; i < refused; ++i) {
+    auto large = series(1, "refused-" + std::to_string(i));
+    large.frame.shape = {4096, 4096};
+    ASSERT_FALSE(recorder->begin(std::move(large), nullptr).ok()) << i;
+  }
+  const auto events = all_events(out_, "series_refused");
+  ASSERT_EQ(events.size(), refused);
+  for (unsigned i = 0; i < refused; ++i) EXPECT_EQ(events[i].at("series_unique_id"), "refused-" + std::to_string(i));
+}
+
 TEST_F(RecorderTest, TheSmallestPoolRecords) {
   config_.pool_bytes = 64 << 20;
   auto recorder = start();

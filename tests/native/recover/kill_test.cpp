@@ -14,6 +14,7 @@
 #include "check/structures/index_process.hpp"
 #include "recover/recover.hpp"
 #include "right_frames.hpp"
+#include "store/format/rows.hpp"
 #include "store/recovery/find_description.hpp"
 #include "store/recovery/own_superblock.hpp"
 
@@ -26,6 +27,19 @@ using testing::right_frames;
 
 constexpr std::uint64_t changes_max = 5000;
 
+constexpr const char* value_path = "/entry/metadata/motor";
+constexpr store::ColumnId value_column{2};
+
+/// Of an array for each frame, so that the values of a segment take several pages, between which a write may be torn.
+constexpr std::size_t value_length = 200;
+
+std::vector<std::int64_t> values_of(std::uint64_t frame) {
+  std::vector<std::int64_t> values(value_length);
+  for (std::size_t i = 0; i < value_length; ++i) values[i] = static_cast<std::int64_t>(frame * 1000 + i + 7);
+  return values;
+}
+
+/// As a recorder does it: states and values go into the columns by batches, after frames were acknowledged.
 class Promises final : public store::Listener {
  public:
   void placed(std::span<const store::PlacedChunk> chunks, store::RowWriter& rows_out) override {
@@ -33,12 +47,22 @@ class Promises final : public store::Listener {
     for (const auto& chunk : chunks) {
       (void)rows_out.put(store::ColumnId{0}, {chunk.head.index}, std::as_bytes(std::span(&received, 1)));
       frames.insert(chunk.head.index);
+      without_value_.push_back(chunk.head.index);
     }
   }
   void lost(std::span<const store::PlacedChunk>, const Error&) override {}
-  void tick(store::RowWriter&) override {}
+  void tick(store::RowWriter& rows_out) override {
+    for (const auto frame : without_value_) {
+      const auto values = values_of(frame);
+      (void)rows_out.put(value_column, {frame}, std::as_bytes(std::span(values)));
+    }
+    without_value_.clear();
+  }
 
   std::set<std::uint64_t> frames;  ///< when the store is gone
+
+ private:
+  std::vector<std::uint64_t> without_value_;
 };
 
 struct Kind {
@@ -106,6 +130,8 @@ class Killed : public CheckTest, public ::testing::WithParamInterface<Kind> {
       layout.values.push_back({"/entry/geometry/part_" + std::to_string(i), store::vector_of({1.0 * i, 2, 3}), {}});
     layout.groups.push_back({"/entry", {{"NX_class", std::string("NXentry")}}});
     layout.columns.push_back({"/entry/penstock/received", ElementType::i64, {}, {}});
+    layout.columns.push_back(
+        {.path = value_path, .type = ElementType::i64, .shape = {value_length}, .in_segments = true});
     return layout;
   }
 
@@ -137,6 +163,11 @@ class Killed : public CheckTest, public ::testing::WithParamInterface<Kind> {
       const auto pixels = simulated(frame);
       store::ChunkHead head{store::DatasetId{0}, frame, 0, 1, frame};
       if (GetParam().scan) head.frame = static_cast<std::uint32_t>(frame);
+      std::vector<std::byte> rows;
+      const auto values = values_of(frame);
+      store::format::RowAppender(rows, frame)
+          .add(static_cast<std::uint16_t>(value_column), std::as_bytes(std::span(values)));
+      head.rows = rows;
       if (!writer->select_file(frame).ok() || !writer->put(head, pixels, nullptr, pixels.size()).ok()) break;
       // Some flushes of the index come among the frames.
       if (frame % 4 == 3) {
@@ -216,7 +247,15 @@ class Killed : public CheckTest, public ::testing::WithParamInterface<Kind> {
     expect_tree();
     if (HasFailure()) return;
     const auto right = right_frames(path());
-    for (const auto frame : promised) ASSERT_TRUE(right.contains(frame)) << "frame " << frame << " is gone";
+    const auto values = testing::column_of(path(), value_path);
+    for (const auto frame : promised) {
+      ASSERT_TRUE(right.contains(frame)) << "frame " << frame << " is gone";
+      const auto wanted = values_of(frame);
+      ASSERT_LE((frame + 1) * value_length, values.size());
+      ASSERT_TRUE(
+          std::equal(wanted.begin(), wanted.end(), values.begin() + static_cast<std::ptrdiff_t>(frame * value_length)))
+          << "the values of frame " << frame << " are gone";
+    }
     const auto checked = check(path());
     for (const auto& finding : checked.findings) EXPECT_TRUE(finding.level != check::Level::error) << text(checked);
     EXPECT_FALSE(has(checked, "the file was changed since it was closed")) << "it has no seal: " << text(checked);

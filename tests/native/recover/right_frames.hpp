@@ -43,4 +43,17 @@ inline std::set<std::uint64_t> right_frames(const std::string& path) {
   return right;
 }
 
+/// A column of numbers, or of arrays of them one after another.
+inline std::vector<std::int64_t> column_of(const std::string& path, const char* column) {
+  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+  const hid_t dataset = H5Dopen2(file, column, H5P_DEFAULT), space = H5Dget_space(dataset);
+  EXPECT_GE(dataset, 0) << "plain HDF5 finds no " << column;
+  std::vector<std::int64_t> values(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)));
+  EXPECT_GE(H5Dread(dataset, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
+  H5Sclose(space);
+  H5Dclose(dataset);
+  H5Fclose(file);
+  return values;
+}
+
 }  // namespace penstock::recover::testing

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/crc32c.hpp"
+#include "store/format/rows.hpp"
 
 namespace penstock::store::format {
 namespace {
@@ -34,7 +35,7 @@ std::vector<ChunkRecord> example_records() {
 std::vector<std::byte> example_region() {
   const auto records = example_records();
   std::vector<std::byte> region(header_region_bytes(records.size() * record_size_bytes), std::byte{0xEE});
-  encode_chunks(example_header(), records, region);
+  encode_chunks(example_header(), records, {}, region);
   return region;
 }
 
@@ -120,6 +121,95 @@ TEST(Segment, EveryFlippedBitOfHeaderAndRecordsIsNoticed) {
     if (!header.ok()) continue;
     ASSERT_GE(bit, 128u * 8) << "a changed header was accepted";
     ASSERT_FALSE(decode_records(*header, region).ok()) << "bit " << bit;
+  }
+}
+
+/// Frame 41 has 258 in column 3 and text in column 7, frame 42 has nothing, frame 43 has 0 in column 3.
+std::vector<std::byte> example_rows() {
+  std::vector<std::byte> rows;
+  const std::uint64_t number = 258, zero = 0;
+  const std::string text("abc\0\0", 5);
+  {
+    RowAppender row(rows, 41);
+    row.add(3, std::as_bytes(std::span(&number, 1)));
+    row.add(7, std::as_bytes(std::span(text)));
+  }
+  { const RowAppender row(rows, 42); }
+  RowAppender row(rows, 43);
+  row.add(3, std::as_bytes(std::span(&zero, 1)));
+  return rows;
+}
+
+std::vector<std::byte> region_with_rows() {
+  const auto records = example_records();
+  const auto rows = example_rows();
+  std::vector<std::byte> region(header_region_bytes(records.size() * record_size_bytes + rows.size()), std::byte{0xEE});
+  encode_chunks(example_header(), records, rows, region);
+  return region;
+}
+
+// The worked example of docs/reference/format.md.
+TEST(SegmentRows, GoldenBytes) {
+  const auto region = region_with_rows();
+  EXPECT_EQ(hex(Bytes(region).subspan(80, 4)), "29000000");
+  EXPECT_EQ(hex(Bytes(region).subspan(208, 41)),
+            "2900000000000000"
+            "0d000000"
+            "0300"
+            "0200"
+            "0201"
+            "0700"
+            "0300"
+            "616263"
+            "2b00000000000000"
+            "04000000"
+            "0300"
+            "0000");
+  for (std::size_t i = 208 + 41; i < region.size(); ++i) ASSERT_EQ(region[i], std::byte{0}) << i;
+}
+
+TEST(SegmentRows, AreReadAsTheyWereAdded) {
+  const auto region = region_with_rows();
+  const auto header = decode_header(region, 1 << 20);
+  ASSERT_TRUE(header.ok()) << header.error().message();
+  EXPECT_EQ(*decode_records(*header, region), example_records());
+  const auto rows = decode_rows(*header, region);
+  ASSERT_TRUE(rows.ok()) << rows.error().message();
+  RowReader reader(*rows);
+  std::string read;
+  while (const auto value = reader.next().value())
+    read += fmt::format("{}/{}: {} ", value->frame, value->column, hex(value->bytes));
+  EXPECT_EQ(read, "41/3: 0201 41/7: 616263 43/3:  ");
+}
+
+TEST(SegmentRows, EveryFlippedBitIsNoticedAndLeavesTheRecords) {
+  const auto good = region_with_rows();
+  const auto header = decode_header(good, 1 << 20);
+  ASSERT_TRUE(header.ok());
+  for (std::size_t bit = 208 * 8; bit < (208 + std::size_t{header->row_bytes}) * 8; ++bit) {
+    auto region = good;
+    region[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
+    ASSERT_EQ(decode_rows(*header, region).error().code(), Errc::corrupt) << "bit " << bit;
+    ASSERT_TRUE(decode_records(*header, region).ok());
+  }
+}
+
+TEST(SegmentRows, ThatReachBeyondTheHeaderRegionAreRejected) {
+  auto region = region_with_rows();
+  store_le(region.data() + 80, std::uint32_t{4096 - 208 + 1});
+  seal_again(region);
+  const auto header = decode_header(region, 1 << 20);
+  ASSERT_FALSE(header.ok());
+  EXPECT_NE(header.error().message().find("row_bytes is 3889"), std::string::npos) << header.error().message();
+}
+
+TEST(SegmentRows, CutAnywhereAreRejectedOrEndWithAFrame) {
+  const auto rows = example_rows();
+  for (std::size_t bytes = 0; bytes < rows.size(); ++bytes) {
+    RowReader reader(Bytes(rows).first(bytes));
+    auto value = reader.next();
+    while (value.ok() && *value) value = reader.next();
+    EXPECT_EQ(value.ok(), bytes == 0 || bytes == row_head_bytes + 13) << bytes;
   }
 }
 

@@ -15,8 +15,8 @@ class DyingEnv final : public Env {
 
   struct Life {
     std::atomic<std::uint64_t> changes{0};
-    std::uint64_t last = 0;  ///< the number of the change at which it dies, from 1 on; 0: it lives
-    std::uint64_t torn = 0;  ///< of that write so many of 8 parts are there
+    std::atomic<std::uint64_t> last{0};  ///< the number of the change at which it dies, from 1 on; 0: it lives
+    std::atomic<std::uint64_t> torn{0};  ///< of that write so many of 8 parts are there
     std::atomic<bool> dead{false};
 
     /// Whether this change happens as a whole; `dying` is true for the one that may be torn.
@@ -76,6 +76,9 @@ class DyingEnv final : public Env {
     Result<void> unlock() override { return real_->unlock(); }
     bool direct() const override { return real_->direct(); }
     bool still_named() const override { return real_->still_named(); }
+    Result<void> rename(const std::string& path) override {
+      return change([&] { return real_->rename(path); });
+    }
     Result<FileIdentity> identity() const override { return real_->identity(); }
 
    private:
@@ -90,10 +93,7 @@ class DyingEnv final : public Env {
   };
 
  public:
-  explicit DyingEnv(std::uint64_t last = 0, std::uint64_t torn = 0) {
-    life_->last = last;
-    life_->torn = torn;
-  }
+  explicit DyingEnv(std::uint64_t last = 0, std::uint64_t torn = 0) { die_at(last, torn); }
 
   Result<std::shared_ptr<File>> open(const std::string& path, OpenOptions options) override {
     bool dying = false;
@@ -110,6 +110,11 @@ class DyingEnv final : public Env {
     return life_->happens(dying) ? posix_env().remove(path) : Result<void>(gone());
   }
 
+  /// From now on: its change with this number kills it.
+  void die_at(std::uint64_t last, std::uint64_t torn) {
+    life_->torn = torn;
+    life_->last = last;
+  }
   bool died() const { return life_->dead; }
   std::uint64_t changes() const { return life_->changes; }
 

@@ -15,7 +15,22 @@
 namespace penstock::testing {
 
 /// What a program asks of its files.
-enum class Call { open, read, write, sync, close, sync_name, truncate, reserve, size, lock, unlock, list, remove };
+enum class Call {
+  open,
+  read,
+  write,
+  sync,
+  close,
+  sync_name,
+  truncate,
+  reserve,
+  size,
+  lock,
+  unlock,
+  list,
+  remove,
+  rename
+};
 
 struct Faults {
   /// Asked before every call, of whatever kind; an error is returned instead of doing it.
@@ -96,6 +111,10 @@ class FaultFile final : public File {
   }
   bool direct() const override { return real_->direct(); }
   bool still_named() const override { return real_->still_named(); }
+  Result<void> rename(const std::string& path) override {
+    PEN_TRY(faults_->on_call(Call::rename));
+    return real_->rename(path);
+  }
   Result<FileIdentity> identity() const override { return real_->identity(); }
 
  private:

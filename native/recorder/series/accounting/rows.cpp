@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "store/format/rows.hpp"
+
 namespace penstock::recorder {
 namespace {
 
@@ -25,6 +27,13 @@ std::pair<std::size_t, std::uint64_t> run_from(std::size_t first, std::size_t co
 
 bool has_exposure(const Row& row) {
   return row.exposure_start_ns >= 0 || row.exposure_stop_ns >= 0 || row.exposure_real_ns >= 0;
+}
+
+/// Null if it was not sent. Sources send the same names in the same order, so the column's own position is tried first.
+const MetaValue* value_of(const Metadata& metadata, const std::string& name, std::size_t position) {
+  if (position < metadata.size() && metadata[position].first == name) return &metadata[position].second;
+  const auto found = std::find_if(metadata.begin(), metadata.end(), [&](const auto& m) { return m.first == name; });
+  return found == metadata.end() ? nullptr : &found->second;
 }
 
 /// Makes one row of those of a frame's parts, which stand together: what a later one tells counts, and the last times.
@@ -62,6 +71,27 @@ void merge_parts(std::vector<Row>& rows) {
 
 }  // namespace
 
+void append_values(const Row& row, const std::vector<MetaColumn>& columns, std::vector<std::byte>& rows) {
+  store::format::RowAppender appender(rows, row.number);
+  if (has_exposure(row)) {
+    const auto add = [&](Column column, std::int64_t ns) {
+      appender.add(static_cast<std::uint16_t>(column), std::as_bytes(std::span(&ns, 1)));
+    };
+    add(Column::exposure_start, row.exposure_start_ns);
+    add(Column::exposure_stop, row.exposure_stop_ns);
+    add(Column::exposure_real, row.exposure_real_ns);
+  }
+  std::vector<std::byte> encoded;
+  for (std::size_t position = 0; position < columns.size(); ++position) {
+    const auto& column = columns[position];
+    const auto* value = value_of(row.metadata, column.name, position);
+    if (value == nullptr) continue;
+    encoded.resize(column.row_bytes());
+    (void)encode_value(value, column, encoded.data());  // what does not fit is counted when the column is written
+    appender.add(static_cast<std::uint16_t>(fixed_columns + position), encoded);
+  }
+}
+
 std::uint64_t RowSlots::put(Row row, std::uint64_t chunks) {
   std::lock_guard lock(mutex_);
   Slot taken{{std::move(row), WriteOutcome::already_there}, chunks};
@@ -73,6 +103,11 @@ std::uint64_t RowSlots::put(Row row, std::uint64_t chunks) {
   free_.pop_back();
   slots_[slot] = std::move(taken);
   return slot;
+}
+
+const Row& RowSlots::row(std::uint64_t slot) {
+  std::lock_guard lock(mutex_);
+  return slots_[slot].frame.row;
 }
 
 std::optional<RowSlots::Settled> RowSlots::settle(std::uint64_t slot, WriteOutcome outcome, std::uint64_t chunks,
@@ -134,7 +169,7 @@ Result<void> RowBatch::write(store::RowWriter& out) {
   for (std::size_t column = 0; column < columns_.size(); ++column) {
     Rows described;
     for (const auto& row : rows)
-      if (value_of(row.metadata, column) != nullptr) described.push_back(&row);
+      if (value_of(row.metadata, columns_[column].name, column) != nullptr) described.push_back(&row);
     PEN_TRY(for_runs(described, [&](const Run& run) { return write_metadata(run, column, out); }));
   }
   return {};
@@ -172,20 +207,12 @@ Result<void> RowBatch::write_metadata(const Run& run, std::size_t position, stor
   const auto row_bytes = column.row_bytes();
   std::vector<std::byte> values(run.rows.size() * row_bytes);
   for (std::size_t i = 0; i < run.rows.size(); ++i) {
-    const auto* value = value_of(run.rows[i]->metadata, position);
+    const auto* value = value_of(run.rows[i]->metadata, column.name, position);
     if (encode_value(value, column, values.data() + i * row_bytes)) continue;
     ++unfitting_[position];
     remark(column.name, "does not always have the type or length of its first value");
   }
   return out.put(store::ColumnId{static_cast<std::uint16_t>(fixed_columns + position)}, run.place, values);
-}
-
-/// Sources send the same names in the same order, so the column's own position is tried first.
-const MetaValue* RowBatch::value_of(const Metadata& metadata, std::size_t position) const {
-  const auto& name = columns_[position].name;
-  if (position < metadata.size() && metadata[position].first == name) return &metadata[position].second;
-  const auto found = std::find_if(metadata.begin(), metadata.end(), [&](const auto& m) { return m.first == name; });
-  return found == metadata.end() ? nullptr : &found->second;
 }
 
 /// Names that the first frame did not have, or that no column can have.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -48,6 +49,9 @@ struct Row {
   ValuesRoom room = {};  ///< of `metadata`
 };
 
+/// Appends what the frame brings along to `rows`, as a segment has it: its exposure, and its values in `columns`.
+void append_values(const Row& row, const std::vector<MetaColumn>& columns, std::vector<std::byte>& rows);
+
 /// What becomes of a chunk. Of a frame the highest of its chunks' counts: it is lost with one of them, and was there
 /// before only if all of them were.
 enum class WriteOutcome {
@@ -64,6 +68,8 @@ class RowSlots {
  public:
   /// Of a frame of `chunks` chunks.
   std::uint64_t put(Row row, std::uint64_t chunks = 1);
+  /// The row in a slot that is in use; valid until the first of its chunks comes to its end.
+  const Row& row(std::uint64_t slot);
 
   struct Settled {
     Row row;  ///< its times are those of the last chunk
@@ -79,7 +85,7 @@ class RowSlots {
     std::uint64_t chunks = 0;  ///< that are on their way
   };
   std::mutex mutex_;
-  std::vector<Slot> slots_;          // guarded by mutex_
+  std::deque<Slot> slots_;           // guarded by mutex_; a slot stays where it is
   std::vector<std::uint64_t> free_;  // guarded by mutex_
 };
 
@@ -146,7 +152,6 @@ class RowBatch {
   Result<void> write_progress(const Run& run, store::RowWriter& out);
   static Result<void> write_exposures(const Run& run, store::RowWriter& out);
   Result<void> write_metadata(const Run& run, std::size_t position, store::RowWriter& out);
-  const MetaValue* value_of(const Metadata& metadata, std::size_t position) const;
   void remark_unknown(const Metadata& metadata);
   void remark(const std::string& name, const char* what);
 

@@ -215,6 +215,11 @@ std::vector<Task> Blocks::release(Block& block) {
   return tasks;
 }
 
+std::vector<std::uint64_t> Blocks::slots_of(std::uint64_t cookie) const {
+  std::lock_guard lock(mutex_);
+  return flights_.at(cookie).slots;
+}
+
 std::vector<std::uint64_t> Blocks::settle(std::uint64_t cookie, WriteOutcome outcome, std::uint64_t chunks) {
   std::lock_guard lock(mutex_);
   const auto found = flights_.find(cookie);

@@ -95,6 +95,8 @@ class Blocks {
   /// The block's chunks have been handed over, or it has none. Tasks that can go on with its memory.
   std::vector<Task> release(Block& block);
 
+  /// The slots of the rows of a block's frames, from due on.
+  std::vector<std::uint64_t> slots_of(std::uint64_t cookie) const;
   /// `chunks` chunks of a block came to their end. The slots of its frames' rows.
   std::vector<std::uint64_t> settle(std::uint64_t cookie, WriteOutcome outcome, std::uint64_t chunks);
 

@@ -54,11 +54,15 @@ void ChunkEncoder::encode(const Task& task, unsigned worker, CodecScratch& scrat
   settlement_.notify_sessions();
 }
 
-Result<void> ChunkEncoder::write(const Frame& frame, const store::ChunkHead& head, unsigned worker,
+Result<void> ChunkEncoder::write(const Frame& frame, const store::ChunkHead& first, unsigned worker,
                                  CodecScratch& scratch, Progress& progress) {
   auto& slot = *writers_[worker];
   std::lock_guard lock(slot.mutex);
   const Input input{frame, slot, scratch};
+  auto head = first;
+  slot.rows.clear();
+  settlement_.append_values(head.cookie, slot.rows);
+  head.rows = slot.rows;
   // What came compressed with more overhead than any of ours could be too large for its slot.
   const bool fits =
       spec_.config().placement != store::Placement::slots || frame.payload.size() <= coding_.chunk_bytes_max();
@@ -94,6 +98,7 @@ Result<void> ChunkEncoder::write_tile(const Input& input, Bytes raw, std::uint64
   auto of_tile = head;
   of_tile.index += spec_.mosaic().tile_in_frame(input.frame.element.value_or(0), tile);
   if (!tiling.whole()) of_tile.crc.reset();
+  if (tile > 0) of_tile.rows = {};  // they go with the frame's first chunk
   auto piece = tiling.view(raw, tile);
   if (!piece) {
     auto& room = input.slot.tile;
@@ -130,6 +135,8 @@ Result<void> ChunkEncoder::write_block(const Block& block, unsigned worker, Code
   like.spec = spec_.series().frame;
   auto& slot = *writers_[worker];
   std::lock_guard lock(slot.mutex);
+  slot.rows.clear();
+  settlement_.append_values(block.cookie, slot.rows);
   for (std::uint64_t tile = 0; tile < tiling.count(); ++tile) {
     const store::ChunkHead head{.dataset = store::DatasetId{static_cast<std::uint16_t>(block.channel)},
                                 .index = block.number * tiling.count() + tile,
@@ -137,7 +144,8 @@ Result<void> ChunkEncoder::write_block(const Block& block, unsigned worker, Code
                                 .received_ns = block.received_ns,
                                 .cookie = block.cookie,
                                 .encoded_ns = realtime_ns(),
-                                .frame = block.there};
+                                .frame = block.there,
+                                .rows = tile == 0 ? Bytes(slot.rows) : Bytes()};
     Bytes chunk = all;
     if (!tiling.whole()) {
       slot.tile.resize(frames * tiling.tile_bytes());

@@ -55,6 +55,7 @@ class ChunkEncoder {
     store::FilterScratch filtered;
     std::vector<std::byte> frame;  ///< expanded, of one that came otherwise than the file has it
     std::vector<std::byte> tile;
+    std::vector<std::byte> rows;  ///< values of the frames of a chunk, for its segment
   };
   /// How far a frame came on its way to the store.
   struct Progress {
@@ -67,7 +68,7 @@ class ChunkEncoder {
     CodecScratch& scratch;
   };
 
-  Result<void> write(const Frame& frame, const store::ChunkHead& head, unsigned worker, CodecScratch& scratch,
+  Result<void> write(const Frame& frame, const store::ChunkHead& first, unsigned worker, CodecScratch& scratch,
                      Progress& progress);
   Result<void> write_raw(const Input& input, Bytes raw, const store::ChunkHead& head, Progress& progress);
   Result<void> write_tile(const Input& input, Bytes raw, std::uint64_t tile, const store::ChunkHead& head);

@@ -75,21 +75,36 @@ Result<void> StoreOpener::create(Encoding encoding, const std::vector<MetaColumn
   use(codec, columns);
   auto create_options = options();
   create_options.overwrite = spec_.may_overwrite() || replace;
-  PEN_ASSIGN(auto share, parts_.store.begin_file());
-  PEN_ASSIGN(auto store, store::Store::create(env_, spec_.path(), parts_.tree.layout(placement()), create_options,
-                                              &parts_.settlement, std::move(share)));
+  PEN_ASSIGN(auto store, make_store(create_options));
   enter(std::move(store));
+  replaced_.reset();
   return {};
 }
 
-/// In place of the file of this series alone, whose name goes first: readers may have it open already, and lock it.
-/// A user may put another in its place, while this one waits for room, say: then it waits on, until that one is moved
-/// away.
+/// In place of the file of this series that is there, if one is.
+Result<std::unique_ptr<store::Store>> StoreOpener::make_store(const store::StoreOptions& options) {
+  const auto& path = spec_.path();
+  const auto layout = parts_.tree.layout(placement());
+  if (replaced_ != nullptr) {
+    PEN_ASSIGN(auto share, parts_.store.begin_file());
+    auto made = store::Store::replace(env_, path, layout, options, &parts_.settlement, std::move(share), *replaced_);
+    if (made.ok() || made.error().code() != Errc::no_space || !replaced_->still_named()) return made;
+    // There is no room for two of them: the one without frames goes first.
+    PEN_TRY(env_.remove(path));
+    replaced_.reset();
+  }
+  PEN_ASSIGN(auto share, parts_.store.begin_file());
+  return store::Store::create(env_, path, layout, options, &parts_.settlement, std::move(share));
+}
+
+/// In place of the file of this series alone, which is there until the new one is complete. Readers may have it open
+/// already, and lock it. A user may put another in its place, while this one waits for room, say: then it waits on,
+/// until that one is moved away.
 Result<void> StoreOpener::make_again(Encoding encoding, const std::vector<MetaColumn>& columns) {
   if (parts_.store) {
     if (!parts_.store->still_named())
       return make_error(Errc::not_found, "the file was removed or replaced before its first frame");
-    PEN_TRY(env_.remove(spec_.path()));
+    replaced_ = parts_.store->file();
   }
   auto made = create(encoding, columns, false);
   if (!made.ok() && made.error().code() == Errc::already_exists) {

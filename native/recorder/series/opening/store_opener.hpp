@@ -1,7 +1,7 @@
 /// Makes, joins or resumes the file of a series, and settles with the first frame what it is made for.
 ///
 /// Only the first frame shows how the detector compresses and which values it brings along. The coordinator makes the
-/// file when the series begins, and makes it again with the first frame if the guess was wrong; another rank joins it
+/// file when the series begins, and replaces it with the first frame if the guess was wrong; another rank joins it
 /// with its first frame. create() and resume() come first, on one thread; fit() and terms() are safe from several.
 #pragma once
 
@@ -59,6 +59,7 @@ class StoreOpener {
   void use(const CodecSpec& codec, const std::vector<MetaColumn>& columns);
   void enter(std::unique_ptr<store::Store> store);
   Result<void> create(Encoding encoding, const std::vector<MetaColumn>& columns, bool replace);
+  Result<std::unique_ptr<store::Store>> make_store(const store::StoreOptions& options);
   Result<void> make_again(Encoding encoding, const std::vector<MetaColumn>& columns);
   Result<void> open(Encoding wanted, const std::vector<MetaColumn>& columns);
   Result<void> join(const Terms& terms);
@@ -80,6 +81,8 @@ class StoreOpener {
   bool tried_ = false;      ///< fit() tries no more, unless …
   bool may_retry_ = false;  ///< … the storage had no room for the file
   std::int64_t tried_ns_ = 0;
+  /// The file that was made when the series began, while another one is to be made in its place.
+  std::shared_ptr<File> replaced_;
 };
 
 }  // namespace penstock::recorder

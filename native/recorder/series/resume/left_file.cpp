@@ -117,9 +117,12 @@ std::string description_of(std::vector<store::ChunkedNode> chunked, std::vector<
   store::FileLayout layout;
   layout.chunked = std::move(chunked);
   layout.columns = std::move(columns);
-  // Files of before have no attributes in their description.
+  // Files of before have no attributes in their description, and no values in their segments.
   for (auto& node : layout.chunked) node.attributes.clear();
-  for (auto& node : layout.columns) node.attributes.clear();
+  for (auto& node : layout.columns) {
+    node.attributes.clear();
+    node.in_segments = false;
+  }
   return store::format::describe(layout);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "base/time/clock.hpp"
 #include "recorder/tree/nexus/nexus_geometry.hpp"
@@ -240,6 +241,7 @@ void add_columns(FileLayout& layout, const std::vector<MetaColumn>& columns) {
   time_column("exposure_start", date, "start of each exposure, as sent; -1: not sent");
   time_column("exposure_stop", date, "end of each exposure, as sent; -1: not sent");
   time_column("exposure_real", "duration", "duration of each exposure without dead time, as sent; -1: not sent");
+  for (auto& column : std::span(layout.columns).last(3)) column.in_segments = true;
   time_column("received", epoch, "when the recorder had received each frame; -1: missing");
   time_column("encoded", epoch, "when each frame was compressed; -1: missing");
   time_column("written", epoch, "when each frame was written to the file; -1: missing");
@@ -249,7 +251,8 @@ void add_columns(FileLayout& layout, const std::vector<MetaColumn>& columns) {
                               .fill = column.text_bytes == 0 && is_floating(column.type) ? fill_value(column.type)
                                                                                          : std::vector<std::byte>{},
                               .text_bytes = column.text_bytes,
-                              .shape = column.shape});
+                              .shape = column.shape,
+                              .in_segments = true});
 }
 
 }  // namespace
