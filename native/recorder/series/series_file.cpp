@@ -101,11 +101,6 @@ void SeriesFile::tend(std::int64_t now_ns, std::int64_t age_max_ns) {
   watch_.give_up_if_hopeless(now_ns);
 }
 
-std::optional<std::size_t> SeriesFile::value_columns() const {
-  if (!store_.is_ready()) return std::nullopt;
-  return tree_.columns().size();
-}
-
 series::Facts SeriesFile::facts() const {
   const auto end = account_.ledger.end();
   return {.last_activity = account_.counters.last_activity_ns,

@@ -96,8 +96,6 @@ class SeriesFile final {
 
   /// What decides when the series is over.
   series::Facts facts() const;
-  /// Columns of the values that its frames bring along; nothing before the first frame has shown which.
-  std::optional<std::size_t> value_columns() const;
   /// The coordinator's: another rank has frames on their way.
   void note_activity(std::int64_t now_ns) { account_.counters.last_activity_ns = now_ns; }
   /// Frames that came in no form: those that are damaged, dropped or lost are not among them.

@@ -50,7 +50,7 @@ Recorder::Recorder(Env& env, Config config, Events& events, Team& team)
       pool_(config_.frame_pool_bytes(), config_.store.huge_pages),
       report_(events),
       control_(rules_of(config_, team), report_, totals_),
-      values_(config_, report_, [this] { return control_.files(); }),
+      values_(config_, [this] { return control_.files(); }),
       stage_events_(events, team.rank(), [this] { return snapshot(); }),
       role_(make_role({env, config_, team, events, report_, pool_})) {
   config_.store.buffers.emplace(config_.shared_segment_bytes(), config_.store.huge_pages);
@@ -145,7 +145,6 @@ Result<void> Recorder::admit(const std::shared_ptr<SeriesFile>& series, Frame fr
   }
   if (expand_arrays(frame.metadata))
     spdlog::warn("{}: image {}: an array in its metadata cannot be decompressed", series->path(), value(frame.number));
-  values_.bound_columns(frame, *series);
   auto room = values_.room_for(frame, *series);
   if (!room.ok()) {
     series->drop(frame.number);

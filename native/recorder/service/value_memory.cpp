@@ -51,20 +51,4 @@ void ValueMemory::write_chunks_that_hold_values(std::atomic<std::int64_t>& since
           file->path(), chunks, config_.end_timeout_s, values_budget_bytes);
 }
 
-/// A file's columns are those that its first frame asks for. HDF5 keeps tens of kilobytes in memory for each, so all
-/// open files together have a number of them.
-void ValueMemory::bound_columns(Frame& frame, const SeriesFile& series) {
-  if (frame.metadata.empty() || series.value_columns()) return;
-  std::size_t others = 0;
-  for (const auto& file : files_())
-    if (file.get() != &series) others += file->value_columns().value_or(0);
-  const auto room = value_columns_max - std::min(value_columns_max, others);
-  if (frame.metadata.size() <= room) return;
-  report_.note(series.path(), make_error(Errc::too_large,
-                                         "{} of the {} metadata values of its first frame are not recorded: open files "
-                                         "may have {} columns together; end other series first",
-                                         frame.metadata.size() - room, frame.metadata.size(), value_columns_max));
-  frame.metadata.erase(frame.metadata.begin() + static_cast<std::ptrdiff_t>(room), frame.metadata.end());
-}
-
 }  // namespace penstock::recorder

@@ -1,4 +1,4 @@
-/// Memory and columns for the values that frames bring along, beside the pool. All calls are safe from several threads.
+/// Memory for the values that frames bring along, beside the pool. All calls are safe from several threads.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,6 @@
 #include "frame/frame.hpp"
 #include "frame/pool.hpp"
 #include "recorder/series/series_file.hpp"
-#include "recorder/service/report.hpp"
 
 namespace penstock::recorder {
 
@@ -19,13 +18,10 @@ class ValueMemory {
   using Files = std::function<std::vector<std::shared_ptr<SeriesFile>>()>;
   /// `files` returns those that are open; `holds_back` if a source waits rather than lose a frame, until
   /// stop_waiting(). All of them outlive it.
-  ValueMemory(const Config& config, Report& report, Files files)
-      : config_(config), report_(report), files_(std::move(files)) {}
+  ValueMemory(const Config& config, Files files) : config_(config), files_(std::move(files)) {}
 
   /// Room for the frame's values until they are written. `refused` if the frame is dropped for lack of it.
   Result<ValuesRoom> room_for(const Frame& frame, const SeriesFile& series);
-  /// Leaves out values for which no more columns may be open.
-  void bound_columns(Frame& frame, const SeriesFile& series);
   void stop_waiting() { waits_ = false; }
   std::uint64_t used_bytes_max() const { return pool_.used_bytes_max(); }
 
@@ -34,7 +30,6 @@ class ValueMemory {
   void write_chunks_that_hold_values(std::atomic<std::int64_t>& since_ns);
 
   const Config& config_;
-  Report& report_;
   const Files files_;
   std::atomic<bool> waits_{true};
   // They count memory that lives elsewhere.

@@ -27,8 +27,13 @@ constexpr haddr_t discarded_address = haddr_t{1} << 60;
 /// Of what is held. On a full disk it is what HDF5 writes at each flush: not only what is new, but also each time that
 /// it writes a block again.
 constexpr std::uint64_t held_bytes_max = 64 << 20;
+/// From here on a file commits its changes.
+constexpr std::uint64_t changes_bytes_much = 8 << 20;
 /// In new space more than this is not held, and longer writes not at all.
 constexpr std::uint64_t fresh_bytes_max = 4 << 20;
+/// While all files hold more than this, each commits what is worth it.
+constexpr std::uint64_t all_bytes_much = 16 << 20;
+constexpr std::uint64_t commit_bytes_min = 256 << 10;
 constexpr std::uint64_t held_write_bytes_max = 64 << 10;
 constexpr std::uint64_t write_bytes_max = 1 << 20;
 constexpr std::uint64_t superblock_bytes = 48;
@@ -197,8 +202,13 @@ void DriverContext::hold(Bytes bytes, std::uint64_t address, bool raw) {
                      changes.bytes() + in_fresh_space.bytes());
     return;
   }
-  if (in_fresh_space.bytes() > fresh_bytes_max) take(write_fresh());
+  const auto fresh_max = HeldWrites::all_bytes() > all_bytes_much ? commit_bytes_min : fresh_bytes_max;
+  if (in_fresh_space.bytes() > fresh_max) take(write_fresh());
   if (!failure && !waits && changes.bytes() > held_bytes_max) spill();
+}
+
+bool DriverContext::holds_much() const {
+  return changes.bytes() > (HeldWrites::all_bytes() > all_bytes_much ? commit_bytes_min : changes_bytes_much);
 }
 
 void DriverContext::read(MutableBytes bytes, std::uint64_t address) const {

@@ -58,6 +58,8 @@ struct DriverContext {
   bool waits = false;  ///< the last commit found no room
   LogRateLimiter waits_limiter{}, room_limiter{};
 
+  /// Whether so much is held that it should be committed at the next opportunity: by this file, or by all together.
+  bool holds_much() const;
   /// Takes what HDF5 writes.
   void hold(Bytes bytes, std::uint64_t address, bool raw);
   void read(MutableBytes bytes, std::uint64_t address) const;

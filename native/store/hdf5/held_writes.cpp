@@ -1,6 +1,7 @@
 #include "store/hdf5/held_writes.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 namespace penstock::store::hdf5 {
@@ -8,11 +9,15 @@ namespace {
 
 /// Longer writes are not made longer still.
 constexpr std::size_t joined_bytes_max = 1 << 20;
+/// Of a write in the list and in the table of pages.
+constexpr std::uint64_t write_overhead_bytes = 128;
+
+std::atomic<std::uint64_t> bytes_of_all{0};
 
 }  // namespace
 
 void HeldWrites::add(std::uint64_t address, Bytes bytes, bool joined) {
-  bytes_ += bytes.size();
+  count(bytes.size());
   if (joined && !writes_.empty()) {
     auto& last = writes_.back();
     if (last.address + last.bytes.size() == address && last.bytes.size() < joined_bytes_max) {
@@ -21,9 +26,17 @@ void HeldWrites::add(std::uint64_t address, Bytes bytes, bool joined) {
       return;
     }
   }
+  count(write_overhead_bytes);
   writes_.push_back({address, {bytes.begin(), bytes.end()}});
   note_pages(writes_.size() - 1, address, address + bytes.size());
 }
+
+void HeldWrites::count(std::uint64_t bytes) {
+  bytes_ += bytes;
+  bytes_of_all += bytes;
+}
+
+std::uint64_t HeldWrites::all_bytes() { return bytes_of_all; }
 
 void HeldWrites::note_pages(std::size_t number, std::uint64_t from, std::uint64_t to) {
   for (auto page = from / page_bytes; page * page_bytes < to; ++page) {
@@ -73,6 +86,7 @@ std::map<std::uint64_t, std::uint64_t> HeldWrites::stretches() const {
 void HeldWrites::clear() {
   writes_.clear();
   pages_.clear();
+  bytes_of_all -= bytes_;
   bytes_ = 0;
 }
 

@@ -15,6 +15,14 @@ namespace penstock::store::hdf5 {
 
 class HeldWrites {
  public:
+  HeldWrites() = default;
+  HeldWrites(const HeldWrites&) = delete;
+  HeldWrites& operator=(const HeldWrites&) = delete;
+  ~HeldWrites() { clear(); }
+
+  /// Memory of all that is held, of all files in this process.
+  static std::uint64_t all_bytes();
+
   /// With `joined` a write that goes on where the last one ended becomes a part of it.
   void add(std::uint64_t address, Bytes bytes, bool joined = true);
   /// What is held of these bytes of the file replaces them; of two writes the later one counts.
@@ -23,11 +31,13 @@ class HeldWrites {
   const std::deque<Change>& in_order() const { return writes_; }
   /// What they come to: rising stretches that do not touch, address and size.
   std::map<std::uint64_t, std::uint64_t> stretches() const;
+  /// Memory: a write takes more than its bytes.
   std::uint64_t bytes() const { return bytes_; }
   bool empty() const { return writes_.empty(); }
   void clear();
 
  private:
+  void count(std::uint64_t bytes);
   void note_pages(std::size_t number, std::uint64_t from, std::uint64_t to);
 
   std::deque<Change> writes_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "store/hdf5/columns.hpp"
 #include "store/hdf5/driver.hpp"
 #include "store/hdf5/tree.hpp"
 #include "store/hdf5/values.hpp"
@@ -11,35 +12,8 @@
 namespace penstock::store::hdf5 {
 namespace {
 
-constexpr std::uint64_t rows_max = std::uint64_t{1} << 40;
-constexpr std::uint64_t changes_bytes_max = 8 << 20;
 constexpr const char* members_path = "/entry/penstock/members";
 constexpr const char* any_name = "penstock";  // the driver ignores it
-
-/// A dataset that grows in its first dimension.
-struct Growing {
-  std::string path;
-  std::vector<hsize_t> dimensions;
-  Handle dataset = {};
-
-  Result<void> measure() {
-    PEN_ASSIGN(const auto space, owned(H5Dget_space(dataset.get()), H5Sclose, "get a dataspace"));
-    dimensions.resize(H5S_MAX_RANK);
-    const int rank = H5Sget_simple_extent_dims(space.get(), dimensions.data(), nullptr);
-    if (rank < 1) return make_error(Errc::malformed, "{} has no rows", path);
-    dimensions.resize(static_cast<std::size_t>(rank));
-    return {};
-  }
-
-  Result<void> grow(std::uint64_t rows) {
-    if (rows <= dimensions[0]) return {};
-    auto wanted = dimensions;
-    wanted[0] = rows;
-    PEN_TRY(done(H5Dset_extent(dataset.get(), wanted.data()), fmt::format("give {} {} rows", path, rows)));
-    dimensions = std::move(wanted);
-    return {};
-  }
-};
 
 /// A dataset of frames.
 struct FrameDataset : Growing {
@@ -56,49 +30,14 @@ struct FrameDataset : Growing {
   }
 };
 
-struct GrowingColumn : Growing {
-  Handle type;
-  std::size_t row_bytes = 0;
-
-  /// Of `rows`, and of as many in memory.
-  struct Selection {
-    Handle in_memory;
-    Handle in_file;
-  };
-  Result<Selection> select(const RowRun& rows, std::uint64_t rows_count) const {
-    // Rows may be arrays, of which each is taken as a whole.
-    auto count = dimensions;
-    count[0] = rows_count;
-    std::vector<hsize_t> start(count.size(), 0), stride(count.size(), 1);
-    start[0] = rows.first;
-    stride[0] = rows.stride;
-    Selection selection;
-    PEN_ASSIGN(selection.in_memory, owned(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
-                                          H5Sclose, "make a dataspace"));
-    PEN_ASSIGN(selection.in_file, owned(H5Dget_space(dataset.get()), H5Sclose, "get a dataspace"));
-    PEN_TRY(done(H5Sselect_hyperslab(selection.in_file.get(), H5S_SELECT_SET, start.data(), stride.data(), count.data(),
-                                     nullptr),
-                 "select rows"));
-    return selection;
-  }
-
-  /// Nothing behind the last one.
-  Result<std::optional<std::vector<std::byte>>> row(std::uint64_t number) const {
-    if (number >= dimensions[0]) return std::optional<std::vector<std::byte>>();
-    PEN_ASSIGN(const auto selection, select({number}, 1));
-    std::vector<std::byte> bytes(row_bytes);
-    PEN_TRY(done(H5Dread(dataset.get(), type.get(), selection.in_memory.get(), selection.in_file.get(), H5P_DEFAULT,
-                         bytes.data()),
-                 fmt::format("read a row of {}", path)));
-    return std::optional(std::move(bytes));
-  }
-};
-
 Result<Handle> access_list(hid_t driver, DriverContext& context) {
   PEN_ASSIGN(auto access, owned(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "make a file access list"));
   PEN_TRY(use_driver(access.get(), driver, context));
   PEN_TRY(done(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110), "set the file's version"));
   PEN_TRY(done(H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG), "set the close degree"));
+  // What HDF5 knows of a closed object would stay in its memory as long as the file is open. A library that was built
+  // for MPI cannot let go of it.
+  (void)H5Pset_evict_on_close(access.get(), true);
   return access;
 }
 
@@ -161,17 +100,14 @@ class IndexFileOfHdf5 final : public IndexFile {
   Result<void> put_rows(ColumnId column, RowRun rows, Bytes data) override {
     LibraryLock lock;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_write_rows);
-    PEN_TRY(note(context_.outcome(put_all_rows(column, rows, data))));
+    PEN_TRY(note(context_.outcome(columns_.put(file_.get(), column, rows, data))));
     return commit_much();
   }
 
   Result<std::optional<std::vector<std::byte>>> row(ColumnId column, std::uint64_t number) override {
     LibraryLock lock;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_write_rows);
-    const auto position = static_cast<std::size_t>(column);
-    if (position >= columns_.size())
-      return make_error(Errc::invalid_argument, "column {} of {}", position, columns_.size());
-    return columns_[position].row(number);
+    return columns_.row(file_.get(), column, number);
   }
 
   Result<void> flush() override {
@@ -206,15 +142,15 @@ class IndexFileOfHdf5 final : public IndexFile {
   }
 
   /// What is held between two flushes is bounded.
-  Result<void> commit_much() {
-    return context_.changes.bytes() < changes_bytes_max || context_.waits ? Result<void>{} : flush_all();
-  }
+  Result<void> commit_much() { return context_.holds_much() && !context_.waits ? flush_all() : Result<void>{}; }
 
   /// HDF5 could not close the file. It keeps it, and asks the driver when it looks for others that are open: what the
   /// driver needs for that stays for good, and nothing reaches the file any more.
   void abandon() {
     if (!context_.failure) context_.failure = make_error(Errc::hdf5, "the file could not be closed");
     context_.file.reset();
+    context_.in_fresh_space.clear();
+    context_.changes.clear();
     (void)owned_context_.release();
   }
 
@@ -246,10 +182,10 @@ class IndexFileOfHdf5 final : public IndexFile {
     } else {
       for (const auto& node : layout.chunked) {
         PEN_ASSIGN(auto grid, node.grid());
-        chunked_.push_back({{node.path, {}}, node, std::move(grid)});
+        chunked_.push_back({{node.path}, node, std::move(grid)});
       }
     }
-    for (const auto& node : layout.columns) columns_.push_back({{node.path, {}}, {}, node.row_bytes()});
+    for (const auto& node : layout.columns) columns_.add(node);
     return {};
   }
 
@@ -268,7 +204,7 @@ class IndexFileOfHdf5 final : public IndexFile {
 
   Result<void> start_all(bool swmr) {
     if (swmr) PEN_TRY(left_ ? open_for_swmr() : done(H5Fstart_swmr_write(file_.get()), "let readers in"));
-    return open_datasets();
+    return open_datasets(0);
   }
 
   /// H5Fstart_swmr_write would have HDF5 read damaged structures a hundred times, in intervals that double.
@@ -279,7 +215,8 @@ class IndexFileOfHdf5 final : public IndexFile {
     return {};
   }
 
-  Result<void> open_datasets() {
+  /// The columns have so many rows then.
+  Result<void> open_datasets(std::uint64_t rows) {
     for (auto& node : chunked_) {
       PEN_ASSIGN(node.dataset, open_chunked(file_.get(), node.path));
       PEN_TRY(node.measure());
@@ -287,12 +224,7 @@ class IndexFileOfHdf5 final : public IndexFile {
         return make_error(Errc::mismatch, "{} has {} dimensions; its description says {}", node.path,
                           node.dimensions.size(), node.grid.chunk().size());
     }
-    for (auto& node : columns_) {
-      PEN_ASSIGN(node.dataset, open_column(file_.get(), node.path, columns_.size()));
-      PEN_TRY(node.measure());
-      PEN_ASSIGN(node.type, owned(H5Dget_type(node.dataset.get()), H5Tclose, "get a column's type"));
-    }
-    return {};
+    return columns_.open(file_.get(), rows);
   }
 
   /// Flushes first: of that HDF5 can report an error and still close the file.
@@ -300,10 +232,7 @@ class IndexFileOfHdf5 final : public IndexFile {
     if (!file_) return {};
     auto closed = done(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), "flush the file");
     for (auto& node : chunked_) (void)node.dataset.close();
-    for (auto& node : columns_) {
-      (void)node.type.close();
-      (void)node.dataset.close();
-    }
+    columns_.close();
     if (!file_.close() && closed.ok()) closed = library_error("close the file");
     return context_.outcome(std::move(closed));
   }
@@ -369,31 +298,12 @@ class IndexFileOfHdf5 final : public IndexFile {
     return entered;
   }
 
-  Result<void> put_all_rows(ColumnId column, RowRun rows, Bytes data) {
-    const auto position = static_cast<std::size_t>(column);
-    if (position >= columns_.size())
-      return make_error(Errc::invalid_argument, "column {} of {}", position, columns_.size());
-    auto& node = columns_[position];
-    const auto count = data.size() / node.row_bytes;
-    if (data.size() % node.row_bytes != 0 || rows.first > rows_max || rows.stride == 0 ||
-        rows.stride > rows_max / std::max<hsize_t>(count, 1))
-      return make_error(Errc::invalid_argument, "{} bytes for every {}th row from {} of {}", data.size(), rows.stride,
-                        rows.first, node.path);
-    if (count == 0) return {};
-    PEN_TRY(node.grow(rows.first + (count - 1) * rows.stride + 1));
-    PEN_ASSIGN(const auto selection, node.select(rows, count));
-    return done(H5Dwrite(node.dataset.get(), node.type.get(), selection.in_memory.get(), selection.in_file.get(),
-                         H5P_DEFAULT, data.data()),
-                fmt::format("write rows of {}", node.path));
-  }
-
   /// Closing and opening again is the only way out of SWMR.
   Result<void> finish_all(const FinalValues& values) {
     PEN_TRY(close_file());
     PEN_ASSIGN(file_, owned(H5Fopen(any_name, H5F_ACC_RDWR, access_.get()), H5Fclose, "open the file again"));
-    PEN_TRY(open_datasets());
+    PEN_TRY(open_datasets(values.frames));
     for (auto& node : chunked_) PEN_TRY(node.grow(node.length(values.frames)));
-    for (auto& node : columns_) PEN_TRY(node.grow(values.frames));
     PEN_TRY(complete_virtual_datasets(values.frames));
     for (const auto& group : values.groups) {
       PEN_TRY(make_group(file_.get(), group.path));
@@ -419,7 +329,7 @@ class IndexFileOfHdf5 final : public IndexFile {
   bool failed_ = false;                ///< a call that changes the file
   std::optional<MemberMap> map_;       ///< of a master file
   FileLayout layout_;                  ///< of a master file
-  std::vector<GrowingColumn> columns_;
+  Columns columns_;
 };
 
 }  // namespace

@@ -138,10 +138,8 @@ Result<void> make_tree(hid_t file, const FileLayout& layout, DriverContext& cont
 
 Result<Handle> open_chunked(hid_t file, const std::string& path) { return open_with_cache(file, path, 1, 0); }
 
-Result<Handle> open_column(hid_t file, const std::string& path, std::size_t columns) {
-  constexpr std::size_t all_bytes = 16 << 20;
-  const auto chunk = column_chunk_bytes(columns);
-  return open_with_cache(file, path, 13, std::clamp(all_bytes / columns, chunk, 4 * chunk));
+Result<Handle> open_column(hid_t file, const std::string& path, std::size_t cache_bytes) {
+  return open_with_cache(file, path, 13, cache_bytes);
 }
 
 }  // namespace penstock::store::hdf5

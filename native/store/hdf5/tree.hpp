@@ -23,8 +23,7 @@ Result<void> declare_fill(hid_t properties, ElementType type, const std::vector<
 
 /// Opens one of the layout's chunked datasets for its index alone: no chunk cache.
 Result<Handle> open_chunked(hid_t file, const std::string& path);
-/// Opens one of `columns` columns with a cache for the chunks that are being filled, as far as all of them together may
-/// have one.
-Result<Handle> open_column(hid_t file, const std::string& path, std::size_t columns);
+/// Opens a column with a cache for the chunks that are being filled.
+Result<Handle> open_column(hid_t file, const std::string& path, std::size_t cache_bytes);
 
 }  // namespace penstock::store::hdf5

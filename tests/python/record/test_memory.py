@@ -1,13 +1,14 @@
 """How much memory a recorder takes, whatever it is sent, and who may read what it writes."""
 
 import stat
+from contextlib import ExitStack
 from pathlib import Path
 
 import cbor2
 import h5py
 import pytest
 from conftest import Record
-from plain_client import CLOSED, END, Client, frames_of, image_fields
+from plain_client import ACK, CLOSED, END, IMAGE, Client, frames_of, image_fields
 from pusher import Pusher
 
 POOL_MIB = 64
@@ -66,6 +67,39 @@ def test_a_thousand_texts_a_frame_take_no_more_memory_than_is_promised(
         last = file[f"/entry/metadata/value{TEXTS - 1:04}"]
         assert last.shape == (FRAMES,)
         assert last[FRAMES - 1] == b"x" * 20
+
+
+@pytest.mark.parametrize(
+    ("series", "count", "limit_mib"),
+    [(4, 1, 140), pytest.param(60, 3, POOL_MIB + BESIDE_MIB, marks=pytest.mark.slow)],
+)
+def test_open_series_with_a_thousand_columns_each_take_no_more_memory_than_is_promised(
+    record: Record, tmp_path: Path, series: int, count: int, limit_mib: int
+) -> None:
+    recorder = record(tmp_path, "--pool", f"{POOL_MIB}MiB")
+    frames = frames_of(count)
+    texts = {"user_data": {f"value{number:04}": "x" for number in range(TEXTS)}}
+    names = [f"s{number}" for number in range(series)]
+    with ExitStack() as stack:
+        clients = {name: stack.enter_context(Client(recorder.address)) for name in names}
+        for name, client in clients.items():
+            client.connection.settimeout(300)  # the index of all of them is one thread's at a time
+            client.start(name, count, frames[0].shape)
+        for number, frame in enumerate(frames):
+            data = frame.astype("<u2").tobytes()
+            for name, client in clients.items():
+                client.send(IMAGE, image_fields(1, name, number, list(frame.shape), len(data)) | texts, data)
+        for name, client in clients.items():
+            while client.until(ACK)["safe_below"] < count:
+                pass
+            client.send(END, {"type": "end", "series_id": 1, "series_unique_id": name})
+        assert [client.until(CLOSED)["problem"] for client in clients.values()] == [None] * series
+    assert peak_mib(recorder_of(recorder.process.pid)) < limit_mib
+    for name in names:
+        with h5py.File(tmp_path / f"{name}.h5") as file:
+            values = file["/entry/metadata"]
+            assert len(values) == TEXTS, name
+            assert list(values[f"value{TEXTS - 1:04}"]) == [b"x"] * count
 
 
 def test_files_have_the_mode_that_was_chosen(record: Record, tmp_path: Path) -> None:

@@ -23,9 +23,6 @@ namespace penstock::recorder {
 /// For the values that frames bring along, from their arrival until they are written: of all series together.
 constexpr std::uint64_t values_budget_bytes = 48 << 20;
 
-/// Columns of such values in all open files together.
-constexpr std::size_t value_columns_max = 4096;
-
 /// A frame's values in memory, counted against the recorder's budget for them as long as this is kept.
 struct ValuesRoom {
   std::shared_ptr<const void> held;

@@ -1,0 +1,36 @@
+/// A dataset that grows in its first dimension. Only for files in this folder.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/hdf5/handles.hpp"
+
+namespace penstock::store::hdf5 {
+
+struct Growing {
+  std::string path;
+  std::vector<hsize_t> dimensions = {};
+  Handle dataset = {};
+
+  Result<void> measure() {
+    PEN_ASSIGN(const auto space, owned(H5Dget_space(dataset.get()), H5Sclose, "get a dataspace"));
+    dimensions.resize(H5S_MAX_RANK);
+    const int rank = H5Sget_simple_extent_dims(space.get(), dimensions.data(), nullptr);
+    if (rank < 1) return make_error(Errc::malformed, "{} has no rows", path);
+    dimensions.resize(static_cast<std::size_t>(rank));
+    return {};
+  }
+
+  Result<void> grow(std::uint64_t rows) {
+    if (rows <= dimensions[0]) return {};
+    auto wanted = dimensions;
+    wanted[0] = rows;
+    PEN_TRY(done(H5Dset_extent(dataset.get(), wanted.data()), fmt::format("give {} {} rows", path, rows)));
+    dimensions = std::move(wanted);
+    return {};
+  }
+};
+
+}  // namespace penstock::store::hdf5
