@@ -57,7 +57,9 @@ template <typename Number>
 bool encode_number(Number number, ElementType type, std::byte* out) {
   if (type == ElementType::i64) return encode_integer<std::int64_t>(number, out);
   if (type == ElementType::u64) return encode_integer<std::uint64_t>(number, out);
-  store_le(out, static_cast<double>(number));
+  const auto stored = static_cast<double>(number);
+  store_le(out, stored);
+  if constexpr (std::is_integral_v<Number>) return fits<Number>(stored) && static_cast<Number>(stored) == number;
   return true;
 }
 

@@ -43,8 +43,8 @@ bool expand_arrays(Metadata& metadata);
 void shorten_text(Metadata& metadata);
 
 /// Writes `value` (null: not sent) as `column.row_bytes()` bytes. A value that was not sent, and a number that
-/// does not fit, is NaN, 0 or empty text; so are all numbers of an array of another shape or type. False where
-/// something of the value is lost.
+/// does not fit, is NaN, 0 or empty text; so are all numbers of an array of another shape or type. An integer that
+/// no double has exactly is rounded in a column of doubles. False where something of the value is lost.
 bool encode_value(const MetaValue* value, const MetaColumn& column, std::byte* out);
 
 }  // namespace penstock::recorder

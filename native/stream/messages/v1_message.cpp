@@ -118,14 +118,23 @@ Result<void> check_pixels(Fields& fields, Bytes pixels, const MessageLimits& lim
   return {};
 }
 
-MetaValue value_of(const Json& value) {
-  if (value.is_number_unsigned()) {
+/// JSON has one kind of number, and its encoders drop the fraction of 2.0: a whole number is a double as long as a
+/// double has it exactly.
+MetaValue number_in(const Json& value) {
+  constexpr std::uint64_t exact_max = std::uint64_t{1} << 53;
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > exact_max) {
     const auto number = value.get<std::uint64_t>();
-    if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return number;
-    return static_cast<std::int64_t>(number);
+    if (std::in_range<std::int64_t>(number)) return static_cast<std::int64_t>(number);
+    return number;
   }
-  if (value.is_number_integer()) return value.get<std::int64_t>();
-  if (value.is_number()) return value.get<double>();
+  const bool is_negative = value.is_number_integer() && !value.is_number_unsigned();
+  if (is_negative && value.get<std::int64_t>() < -static_cast<std::int64_t>(exact_max))
+    return value.get<std::int64_t>();
+  return value.get<double>();
+}
+
+MetaValue value_of(const Json& value) {
+  if (value.is_number()) return number_in(value);
   if (value.is_boolean()) return std::int64_t{value.get<bool>() ? 1 : 0};
   if (const auto number = infinite_or_nan_of(value)) return *number;
   if (value.is_string()) return value.get<std::string>();

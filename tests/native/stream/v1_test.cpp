@@ -159,7 +159,7 @@ TEST(StreamV1, SizesAndTimesOfAnImageMayBeText) {
   EXPECT_EQ(image.start_ns, 12);
   ASSERT_EQ(image.metadata.size(), 2u);
   EXPECT_TRUE(std::isnan(std::get<double>(image.metadata[0].second)));
-  EXPECT_EQ(std::get<std::int64_t>(image.metadata[1].second), 2);
+  EXPECT_EQ(std::get<double>(image.metadata[1].second), 2);
 }
 
 TEST(StreamV1, ImagesHaveTheirColumnsFirst) {
@@ -187,9 +187,8 @@ TEST(StreamV1, EncodingsAreUnderstood) {
 TEST(StreamV1, AnAppendixBecomesMetadata) {
   using Entry = std::pair<std::string, MetaValue>;
   const auto told = parse_vector<V1Image>("image_appendix").message.metadata;
-  EXPECT_EQ(told,
-            (std::vector<Entry>{
-                {"dose", 1.5}, {"gain", std::int64_t{2}}, {"l", std::string("[1,2]")}, {"note", std::string("n")}}));
+  EXPECT_EQ(told, (std::vector<Entry>{
+                      {"dose", 1.5}, {"gain", 2.0}, {"l", std::string("[1,2]")}, {"note", std::string("n")}}));
   const auto text = parse_vector<V1Image>("image_appendix_text").message.metadata;
   EXPECT_EQ(text, (std::vector<Entry>{{"appendix", std::string("caf\xef\xbf\xbd")}}));
 }
@@ -252,6 +251,21 @@ V1Image image_with(const std::vector<std::string>& last_parts) {
   auto parsed = parse_v1(parts, limits);
   EXPECT_TRUE(parsed.ok()) << parsed.error().message();
   return parsed.ok() ? std::get<V1Image>(std::move(*parsed)) : V1Image{};
+}
+
+TEST(StreamV1, WholeNumbersOfAnAppendixAreDoublesAsLongAsTheseAreExact) {
+  const auto image = image_with({R"({"htype":"dconfig-1.0"})", R"({"a": 0, "b": -5, "c": 9007199254740992, "d": true,
+      "e": 9007199254740993, "f": -9007199254740993, "g": 1764340000000000001, "h": 18446744073709551615})"});
+  const auto& told = image.metadata;
+  ASSERT_EQ(told.size(), 8u);
+  EXPECT_EQ(told[0].second, MetaValue(0.0));
+  EXPECT_EQ(told[1].second, MetaValue(-5.0));
+  EXPECT_EQ(told[2].second, MetaValue(9007199254740992.0));
+  EXPECT_EQ(told[3].second, MetaValue(std::int64_t{1}));
+  EXPECT_EQ(told[4].second, MetaValue(std::int64_t{9007199254740993}));
+  EXPECT_EQ(told[5].second, MetaValue(std::int64_t{-9007199254740993}));
+  EXPECT_EQ(told[6].second, MetaValue(std::int64_t{1764340000000000001}));
+  EXPECT_EQ(told[7].second, MetaValue(std::numeric_limits<std::uint64_t>::max()));
 }
 
 TEST(StreamV1, WhatNoPixelNeedsCostsNoFrame) {

@@ -272,6 +272,25 @@ def test_the_old_stream_with_text_for_numbers_with_nan_and_a_damaged_first_image
         assert numpy.isnan(file["/entry/metadata/t"][...]).all()
 
 
+def test_whole_numbers_of_the_old_stream_may_get_fractions(record: Record, tmp_path: Path) -> None:
+    """An encoder of JSON writes 2.0 as 2. Times in nanoseconds are exact all the same."""
+    (endpoint,) = endpoints(1)
+    recorder = pull(record, tmp_path, endpoint)
+    epoch_ns = 1_764_340_000_000_000_001
+    values = [{"x": number / 2 if number % 2 else number // 2, "t": epoch_ns + number} for number in range(6)]
+    with Pusher(endpoint) as pusher:
+        pusher.parts(v1.header(7, "basic", SHAPE[1:]))
+        for number, pixels in enumerate(FRAMES):
+            pusher.parts(v1.image(7, number, pixels, "<", v1.text(values[number])))
+        pusher.parts(v1.end(7))
+        ended = recorder.series_end()
+    with h5py.File(ended.file) as file:
+        metadata = file["/entry/metadata"]
+        assert list(metadata["x"]) == [0, 0.5, 1, 1.5, 2, 2.5]
+        assert list(metadata["t"]) == [epoch_ns + number for number in range(6)]
+        assert all("unfitting" not in metadata[name].attrs for name in ("x", "t"))
+
+
 def test_series_whose_names_differ_in_replaced_characters_get_files_of_their_own(
     record: Record, tmp_path: Path
 ) -> None:

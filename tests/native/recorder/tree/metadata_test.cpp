@@ -114,6 +114,12 @@ TEST(EncodeValue, SaysWhetherANumberIsKeptWhole) {
   EXPECT_FALSE(whole(std::numeric_limits<std::uint64_t>::max(), ElementType::i64));
   EXPECT_FALSE(whole(std::numeric_limits<double>::quiet_NaN(), ElementType::i64));
   EXPECT_TRUE(whole(std::int64_t{-1}, ElementType::f64));
+  constexpr auto exact_max = std::int64_t{1} << 53;
+  EXPECT_TRUE(whole(-exact_max, ElementType::f64));
+  EXPECT_FALSE(whole(exact_max + 1, ElementType::f64));
+  EXPECT_TRUE(whole(std::numeric_limits<std::int64_t>::min(), ElementType::f64));
+  EXPECT_FALSE(whole(std::numeric_limits<std::int64_t>::max(), ElementType::f64));
+  EXPECT_FALSE(whole(std::numeric_limits<std::uint64_t>::max(), ElementType::f64));
 }
 
 }  // namespace
