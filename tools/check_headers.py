@@ -18,7 +18,6 @@ from pathlib import Path
 
 from native_sources import DATABASE, ROOT, compile_commands, headers
 
-
 STUBS = ROOT / "build" / "tidy" / "headers"
 CACHE = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}  # as the build's launcher has it
 

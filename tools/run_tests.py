@@ -37,7 +37,7 @@ SANITIZERS = {
 }
 # Tests start hundreds of interpreters: these share their compiled modules, which stay out of the checkout.
 COMPILED = {"PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache"), "PYTHONDONTWRITEBYTECODE": ""}
-# A fresh clone checks only what differs from the one before: mypy compares the text of sources, not their age.
+# A fresh clone checks only what differs from the one before: mypy compares texts, not their age.
 CHECKED = {"MYPY_CACHE_DIR": str(flaky.cache_folder() / "mypy")}
 
 
