@@ -1,9 +1,8 @@
 /// The columns of one open file.
 ///
 /// HDF5 takes tens of kilobytes for each dataset that is open. The columns stay open if ColumnMemory has room for all
-/// of them. Otherwise each is open only while it is written: that takes longer, and HDF5 frees what it knows of the
-/// column when it is closed (evict_on_close). It then looks at all that is changed in the file, which would be much if
-/// some columns stayed open.
+/// of them. Otherwise each is open only while it is written, which takes longer. Closing a dataset, HDF5 looks at all
+/// that is changed in the file, which would be much if some columns stayed open.
 ///
 /// Calls need the library's lock.
 #pragma once

@@ -35,9 +35,6 @@ Result<Handle> access_list(hid_t driver, DriverContext& context) {
   PEN_TRY(use_driver(access.get(), driver, context));
   PEN_TRY(done(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110), "set the file's version"));
   PEN_TRY(done(H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG), "set the close degree"));
-  // What HDF5 knows of a closed object would stay in its memory as long as the file is open. A library that was built
-  // for MPI cannot let go of it.
-  (void)H5Pset_evict_on_close(access.get(), true);
   return access;
 }
 

@@ -351,8 +351,8 @@ def _account(file: h5py.File, info: FileInfo) -> None:
         info.missing.append(_NO_TIMES)
     elif info.end_time is not None and (lost := frames_without_row(file)):
         info.missing.append(
-            f"times and metadata of {counted(lost, 'frame')}: the recorder was killed before it wrote them;"
-            " their pixels are complete"
+            f"when {counted(lost, 'frame')} had been encoded and written: the recorder was killed before it"
+            " stored the times; the frames are complete"
         )
 
 

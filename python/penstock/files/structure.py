@@ -401,7 +401,7 @@ def _rows(file: h5py.File) -> Iterator[Finding]:
             NO_ROWS,
             "/entry/penstock/timing/written",
             "",
-            f"{counted(lost, 'frame')}: the recorder was killed before it wrote them; their pixels are"
+            f"{counted(lost, 'frame')}: the recorder was killed before it stored them; the frames are"
             " complete",
             "",
         )

@@ -54,9 +54,9 @@ def times_of(file: h5py.File, column: str) -> Times | None:
 
 
 def frames_without_row(file: h5py.File) -> int:
-    """Frames that are in the file while their times, and with them their metadata, are not.
+    """Frames that are in the file while the times at which they were encoded and written are not.
 
-    A killed recorder had not written their rows: it does so once a second.
+    A killed recorder had not stored these: it does so once a second.
     """
     states, written = item_at(file, LEDGER), times_of(file, "written")
     if not isinstance(states, h5py.Dataset) or lies_elsewhere(states):

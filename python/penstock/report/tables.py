@@ -210,7 +210,7 @@ def _state(report: CheckReport) -> Text:
     elif report.unfinished:
         lacks = "UNFINISHED: the file is open for writing"
     elif without := [each.actual.partition(":")[0] for each in report.findings if each.what == NO_ROWS]:
-        lacks = f"metadata of {', '.join(without)} is missing"
+        lacks = f"times of {', '.join(without)} are missing"
     return Text(f"no damage, but {lacks}", style="bold yellow") if lacks else Text("fine", style="bold green")
 
 

@@ -142,7 +142,7 @@ def test_missing_frames_of_a_file_are_in_the_report(record: Record, run: Run, tm
     assert [(each.first, each.last) for each in report.missing_ranges] == [(3, 3), (5, 7)]
 
 
-def test_missing_metadata_is_in_the_verdict() -> None:
+def test_missing_times_are_in_the_verdict() -> None:
     finding = Finding(level="warning", what=NO_ROWS, actual="14 frames: the recorder was killed")
     report = CheckReport(event="report", ok=True, frames=20, segments=1, findings=[finding])
-    assert str(conclusion(report)) == "no damage, but metadata of 14 frames is missing"
+    assert str(conclusion(report)) == "no damage, but times of 14 frames are missing"
