@@ -36,7 +36,7 @@ laboratory: setup
 vale: setup
 	@scripts/setup-vale
 
-test: peers laboratory ## Run the gate that continuous integration runs (25 minutes on 2 cores, 10 when built before)
+test: peers laboratory ## Run the gate that continuous integration runs (25 minutes on 2 cores, 20 when built before)
 	@$(python) tools/run_tests.py
 
 test-all: peers laboratory ## Run everything: all presets, MPICH, long tests, clang-tidy, fuzzing, torture (hours)
