@@ -112,5 +112,5 @@ def test_stream_v1_is_recorded(record: Record, tmp_path: Path) -> None:
         for frame in came:
             assert numpy.array_equal(file["/entry/data/data"][frame], pixels)
         assert file[f"{DETECTOR}/pixel_mask"].shape == pixels.shape
-        assert file[f"{DETECTOR}/sensor_material"][()] == b"Silicon"
+        assert file[f"{DETECTOR}/sensor_material"][()] == b"Si"
     assert [text for text in rejected(recorder) if "image" in text] == []
