@@ -62,14 +62,17 @@ class Outcome:
             self.broken += 1
 
     def count_again(self, junit: Path) -> None:
-        """Replaces failed cases by those of a second run. A case that passes now is flaky."""
+        """Replaces failed cases by those of a second run that passed. Such a case is flaky.
+
+        What it took follows from the second run: the first may have waited for something that never came.
+        """
         try:
-            passed = {case.name for case in cases_of(junit) if case.state == "passed"}
+            passed = {case.name: case for case in cases_of(junit) if case.state == "passed"}
         except (OSError, ElementTree.ParseError):
             return
         self.flaky += [case for case in self.of("failed") if case.name in passed]
         kept = [case for case in self.cases if case not in self.flaky]
-        self.cases = kept + [Case(case.name, "passed", case.seconds, case.processor_s) for case in self.flaky]
+        self.cases = kept + [passed[case.name] for case in self.flaky]
 
 
 def cases_of(junit: Path) -> list[Case]:

@@ -41,20 +41,20 @@ from results import total_of
 from steps import Command, Runner, Step
 
 steps.RESULTS = at = Path(sys.argv[1])
-case = "<testcase classname='m' name='{}'>{}</testcase>"
+case = "<testcase classname='m' name='{}' time='20'>{}</testcase>"
 failure = "<failure>E   {}</failure>"
 def suite(*cases):
     return "<testsuite>" + "".join(cases) + "</testsuite>"
 junit = at / "some.xml"
 junit.write_text(suite(case.format("a", failure.format("once")), case.format("b", failure.format("always"))))
 second = junit.with_suffix(".again")
-second.write_text(suite(case.format("a", ""), case.format("b", failure.format("always"))))
+second.write_text(suite(case.format("a", "").replace("20", "1"), case.format("b", failure.format("always"))))
 command = Command("tests", ("false",), junit, again=("sh", "-c", f"touch {at}/repeated; exit 1"))
 runner = Runner({"only": Step((), (command,))})
 runner.run()
 total = total_of(runner.outcomes.values())
 names = [case.name for case in total.flaky], [case.name for case in total.of("failed")]
-print(*names, (at / "repeated").exists())
+print(*names, (at / "repeated").exists(), [case.seconds for case in total.of("passed")])
 """
 BUDGET = """
 import budget
@@ -91,7 +91,7 @@ def run(tmp_path: Path, program: str, **environment: str) -> list[str]:
 
 
 def test_failed_test_is_repeated_and_reported_as_flaky_if_it_passes(tmp_path: Path) -> None:
-    assert run(tmp_path, REPEATING)[-1] == "['m::a'] ['m::b'] True"
+    assert run(tmp_path, REPEATING)[-1] == "['m::a'] ['m::b'] True [1.0]"
 
 
 def test_test_above_three_times_the_limit_is_reported(tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def test_stream_v2_without_a_type_is_recorded(record: Record, tmp_path: Path, de
     assert len(set(noted(recorder))) == (3 if detail == "all" else 0), noted(recorder)
 
 
+@pytest.mark.slow
 def test_stream_v1_is_recorded(record: Record, tmp_path: Path) -> None:
     with Eiger(tmp_path) as eiger:
         recorder = pull(record, tmp_path, eiger.legacy, settings=SETTINGS, pool="1GiB", series=SERIES_MAX)

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import time
-import urllib.error
 import urllib.request
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +16,9 @@ from ports import free_ports
 
 ENVIRONMENT = Path(__file__).resolve().parents[3] / ".venv" / "peers" / "tickit"
 PATIENCE_S = 60.0
+ANSWER_S = 20.0
+# While it starts, it may accept a request and never answer it.
+FIRST_ANSWER_S = 2.0
 
 
 def data_folder() -> Path:
@@ -74,8 +76,7 @@ class Eiger:
                 cwd=self.folder,
                 env={**os.environ, "PYTHONPATH": ""},
             )
-        self._wait_until_it_answers()
-        self._put("/detector/api/1.8.0/command/initialize")
+        self._initialize()
         return self
 
     def __exit__(
@@ -84,24 +85,23 @@ class Eiger:
         self.process.kill()
         self.process.wait(PATIENCE_S)
 
-    def _request(self, path: str, **more: Any) -> bytes:
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", **more)
-        with urllib.request.urlopen(request, timeout=20) as answer:
-            text: bytes = answer.read()
-        return text
-
-    def _put(self, path: str, **fields: object) -> None:
-        self._request(
-            path, data=json.dumps(fields).encode(), method="PUT", headers={"Content-Type": "application/json"}
+    def _put(self, path: str, timeout_s: float = ANSWER_S, **fields: object) -> None:
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}{path}",
+            data=json.dumps(fields).encode(),
+            method="PUT",
+            headers={"Content-Type": "application/json"},
         )
+        with urllib.request.urlopen(request, timeout=timeout_s) as answer:
+            answer.read()
 
-    def _wait_until_it_answers(self) -> None:
+    def _initialize(self) -> None:
         until = time.monotonic() + PATIENCE_S
         while True:
             try:
-                self._request("/detector/api/1.8.0/status/state")
+                self._put("/detector/api/1.8.0/command/initialize", FIRST_ANSWER_S)
                 return
-            except urllib.error.URLError:
+            except OSError:  # nobody listens, or there is no answer
                 log = (self.folder / "eiger.log").read_text()
                 assert self.process.poll() is None, log
                 assert time.monotonic() < until, log
