@@ -557,8 +557,8 @@ LAYOUT_VALUES = """\
 Datasets of frame values have the attribute `NDAttrName`; `NDAttrDescription` and `NDAttrSource` are empty
 and `NDAttrSourceType` is `NDAttrSourceUndefined`, because streams do not contain them. A single value is a
 scalar: of the first or the last frame, by number, that has it. While a file grows, values of the last frame
-are those of the first one; `penstock recover` takes them from the last stored row. Numbers keep the type of
-the stream. If several datasets name a value, the first has it and the others are links. A dataset whose
+are those of the first one; `penstock recover` takes the last frame's from the segments. Numbers keep the type
+of the stream. If several datasets name a value, the first has it and the others are links. A dataset whose
 value is missing in the first frame is left out, with the links to it.
 
 `NDArrayUniqueId`, `NDArrayTimeStamp`, `NDArrayEpicsTSSec` and `NDArrayEpicsTSnSec` are the frame's values

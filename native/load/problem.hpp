@@ -17,7 +17,7 @@ class Problem {
   Problem(const Error& error, std::string path = "") : error_(error), path_(std::move(path)) {}
 
   bool empty() const { return !error_; }
-  /// The sentence; empty if there is no problem.
+  /// What went wrong, as a sentence; empty if nothing did.
   std::string text() const { return error_ ? error_->message() : std::string(); }
   /// {code, path, detail}; null if there is no problem. Codes are those of name(Errc).
   Json to_json() const {

@@ -36,11 +36,6 @@ store::Value value_of(const store::ColumnNode& column, std::vector<std::byte> ro
   return text.substr(0, text.find('\0'));
 }
 
-bool is_there(const check::Tree& tree, const std::string& path) {
-  const auto same = [&](const auto& group) { return group.path == path; };
-  return tree.find(path) != nullptr || std::any_of(tree.groups.begin(), tree.groups.end(), same);
-}
-
 /// In place of the first frame's value, with what that has.
 void replace(const store::format::Description& description, const std::string& path, store::Value value,
              store::FinalValues& values) {
@@ -109,19 +104,22 @@ std::vector<LastRow> last_rows_of(const store::format::Description& description)
   return rows;
 }
 
-Result<void> add_last_rows(store::hdf5::IndexFile& index, const Segments& segments, const check::Tree& tree,
-                           const Frames& frames, std::optional<std::uint64_t> known, check::Findings& findings,
-                           store::FinalValues& values) {
+Result<void> add_last_rows(store::hdf5::IndexFile& index, const Segments& segments, const LastKnown& known,
+                           const Frames& frames, const std::function<bool(const std::string&)>& is_there,
+                           check::Findings& findings, store::FinalValues& values) {
   const auto& description = segments.description;
-  const auto rows = last_rows_of(description);
-  if (rows.empty() || !known) return {};
   const auto& columns = description.columns;
+  const LastRow* behind = nullptr;
+  const auto rows = last_rows_of(description);
   for (const auto& wanted : rows) {
     const auto column =
         std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.path == wanted.column; });
-    if (column == columns.end() || !is_there(tree, wanted.path)) continue;
-    const auto id = store::ColumnId{static_cast<std::uint16_t>(column - columns.begin())};
-    PEN_ASSIGN(auto row, index.row(id, *known), "{}", wanted.column);
+    if (column == columns.end() || !is_there(wanted.path)) continue;
+    const auto number = static_cast<std::uint16_t>(column - columns.begin());
+    if (!column->in_segments) behind = &wanted;
+    const auto frame = column->in_segments ? known.in_segments.at(number) : known.in_columns;
+    if (!frame) continue;
+    PEN_ASSIGN(auto row, index.row(store::ColumnId{number}, *frame), "{}", wanted.column);
     if (!row) continue;
     auto value = value_of(*column, std::move(*row));
     if (wanted.attribute.empty())
@@ -129,9 +127,10 @@ Result<void> add_last_rows(store::hdf5::IndexFile& index, const Segments& segmen
     else
       values.attributes.emplace_back(wanted.path, store::Attribute{wanted.attribute, std::move(value)});
   }
-  if (!frames.whole.empty() && frames.whole.back() > *known)
-    findings.add({check::Level::warning, "values of the last frame are lost", rows.front().path,
-                  fmt::format("those of frame {}", frames.whole.back()), fmt::format("those of frame {}", *known),
+  if (behind != nullptr && known.in_columns && !frames.whole.empty() && frames.whole.back() > *known.in_columns)
+    findings.add({check::Level::warning, "values of the last frame are lost", behind->path,
+                  fmt::format("those of frame {}", frames.whole.back()),
+                  fmt::format("those of frame {}", *known.in_columns),
                   "the recorder was killed before it had stored them"});
   return {};
 }

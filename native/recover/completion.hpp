@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/bytes.hpp"
@@ -12,6 +14,7 @@
 #include "check/structures/index_process.hpp"
 #include "recover/candidates.hpp"
 #include "recover/ledger_rows.hpp"
+#include "recover/values/frame_values.hpp"
 #include "store/hdf5/index_file.hpp"
 #include "store/store.hpp"
 
@@ -42,10 +45,17 @@ std::vector<LastRow> last_rows_of(const store::format::Description& description)
 
 std::optional<std::uint64_t> last_received(Bytes states);
 
-/// Puts the rows of frame `known` in their places. A finding tells if a later frame is complete.
-Result<void> add_last_rows(store::hdf5::IndexFile& index, const Segments& segments, const check::Tree& tree,
-                           const Frames& frames, std::optional<std::uint64_t> known, check::Findings& findings,
-                           store::FinalValues& values);
+/// The frames whose values are the last ones.
+struct LastKnown {
+  LastFrames in_segments;                   ///< of each column
+  std::optional<std::uint64_t> in_columns;  ///< that HDF5 had stored; for columns whose values no segment has
+};
+
+/// Puts the last values of columns where a layout wants them, if `is_there` knows an object of that path. A finding
+/// tells if a later frame than HDF5 had stored is complete.
+Result<void> add_last_rows(store::hdf5::IndexFile& index, const Segments& segments, const LastKnown& known,
+                           const Frames& frames, const std::function<bool(const std::string&)>& is_there,
+                           check::Findings& findings, store::FinalValues& values);
 
 /// Over all that no segment guards, up to `end`. What a killed recorder had leased may be among it.
 Result<void> seal(File& file, const Segments& segments, std::uint64_t end);

@@ -120,9 +120,12 @@ void report_lost_rows(const Segments& segments, check::Findings& findings) {
   }
 }
 
-/// The values of the first frame that stand in the places of the last frame's.
+/// The values of the first frame that stand in the places of the last frame's, where no segment has those.
 void leave_out_last_rows(const Segments& segments, store::FileLayout& layout, check::Findings& findings) {
   for (const auto& wanted : last_rows_of(segments.description)) {
+    const auto is_in_segments = [&](const auto& column) { return column.in_segments && column.path == wanted.column; };
+    const auto& columns = segments.description.columns;
+    if (std::any_of(columns.begin(), columns.end(), is_in_segments)) continue;
     const auto is_it = [&](const auto& node) { return node.path == wanted.path; };
     const auto remove_attribute = [&](auto& nodes) {
       for (auto& node : nodes)

@@ -113,7 +113,7 @@ class Recovery {
   void report_left_out(const Candidate& candidate, Proof proof);
   void judge_frames();
   void report_lost();
-  std::optional<std::uint64_t> last_with_values() const;
+  bool has_object(const std::string& path) const;
   ChunkFrames::Found frames_of(std::uint16_t dataset) const;
   bool states_are_behind() const;
   void begin_anew(const std::string& why);
@@ -380,7 +380,9 @@ bool Recovery::was_on_its_way(Proof proof) const { return proof == Proof::cut_sh
 void Recovery::report_left_out(const Candidate& candidate, Proof proof) {
   const bool read = proof != Proof::unreadable;
   ++report_.damaged;
+  const bool cut_off = left_.cut_off && proof == Proof::cut_short;
   const auto* remedy = was_on_its_way(proof) ? "it was not completely written; it is left out"
+                       : cut_off             ? "the file is cut off within it; its frame is lost"
                        : read                ? "its bytes changed after they were written; its frame is lost"
                                              : "it is left out; a later recovery tries again";
   findings_.add({was_on_its_way(proof) ? Level::warning : Level::error,
@@ -521,13 +523,13 @@ void Recovery::report_lost() {
                    "they read as the fill value: restore them from another copy"});
 }
 
-/// The last frame whose values are known: those of earlier versions are in HDF5's columns alone, which lag behind.
-std::optional<std::uint64_t> Recovery::last_with_values() const {
-  const auto has_values = [](const ValuesSource& source) { return !source.segments.empty(); };
-  const auto& sources = rows_.values;
-  if (segments_.of_values.empty() && std::none_of(sources.begin(), sources.end(), has_values))
-    return last_received(states_of(tree_));
-  return frames_.whole.empty() ? std::nullopt : std::optional(frames_.whole.back());
+/// In the file as it will be.
+bool Recovery::has_object(const std::string& path) const {
+  const auto is_among = [&](const auto& nodes) {
+    return std::any_of(nodes.begin(), nodes.end(), [&](const auto& node) { return node.path == path; });
+  };
+  if (report_.way != Way::rebuild) return tree_.find(path) != nullptr || is_among(tree_.groups);
+  return is_among(layout_.groups) || is_among(layout_.values) || is_among(layout_.columns) || is_among(layout_.chunked);
 }
 
 /// A loss of power while the file was closed may have spared what says that it is complete, and not the states.
@@ -638,16 +640,18 @@ Result<void> Recovery::write() {
   values.frames = plan_.series ? frames_end_ : report_.frames;
   PEN_ASSIGN(auto counts, write_rows(*index, segments_.description.columns, frames_, before_.states, states_of(tree_),
                                      rows_.times, report_.frames));
-  const auto last = last_with_values();
+  LastKnown last{LastFrames(segments_.description.columns.size()), {}};
+  if (report_.way != Way::rebuild) last.in_columns = last_received(states_of(tree_));
   if (master_ == nullptr) {
     rows_.values.push_back({plan_.file, segments_.of_values});
-    PEN_TRY(
-        write_values(env_, std::move(rows_.values), *index, segments_.description.columns, frames_.begun, findings_));
+    PEN_ASSIGN(last.in_segments, write_values(env_, std::move(rows_.values), *index, segments_.description.columns,
+                                              frames_.begun, findings_));
   }
   const auto known = check::places_of(tree_).value_or(std::vector<std::uint64_t>());
   PEN_TRY(write_places(*index, segments_.description.columns, chunk_frames_.new_places(known, frames_.whole)));
-  if (left_.marked_open || !was_completed(tree_))
-    PEN_TRY(add_last_rows(*index, segments_, tree_, frames_, last, findings_, values));
+  const auto is_there = [this](const std::string& path) { return has_object(path); };
+  if (report_.way == Way::rebuild || left_.marked_open || !was_completed(tree_))
+    PEN_TRY(add_last_rows(*index, segments_, last, frames_, is_there, findings_, values));
   if (!plan_.series) {
     std::move(counts.begin(), counts.end(), std::back_inserter(values.attributes));
     add_end_time(tree_, segments_, rows_.times, values);

@@ -154,7 +154,7 @@ class OwnStore final : public Store {
     indexer_.reset();
   }
 
-  /// `take_name` is called when the file is complete, and before anybody is told of it.
+  /// Calls `take_name` when the file is complete, before it tells the listener.
   Result<void> start(Env& env, const std::string& path, FileLayout layout, Listener* listener,
                      const std::function<Result<void>()>& take_name = {}) {
     shared_file_.id = format::make_file_id();

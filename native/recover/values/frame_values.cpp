@@ -24,7 +24,7 @@ class Batch {
  public:
   Batch(store::hdf5::IndexFile& index, const std::vector<store::ColumnNode>& columns,
         const std::vector<std::uint64_t>& present)
-      : index_(index), columns_(columns), present_(present) {}
+      : index_(index), columns_(columns), present_(present), last_frames_(columns.size()) {}
 
   /// Values of later calls count before those of earlier ones.
   Result<void> add(Bytes rows) {
@@ -47,6 +47,8 @@ class Batch {
       bytes_.insert(bytes_.end(), value->bytes.begin(), value->bytes.end());
     }
   }
+
+  const LastFrames& last_frames() const { return last_frames_; }
 
   bool is_full() const { return bytes_.size() >= batch_bytes || values_.size() >= batch_values; }
 
@@ -90,12 +92,14 @@ class Batch {
       next_frame = value.frame + 1;
     }
     PEN_TRY(index_.put_rows(store::ColumnId{column}, {values_[first].frame}, run_));
+    last_frames_[column] = std::max(last_frames_[column], std::optional(next_frame - 1));
     return at;
   }
 
   store::hdf5::IndexFile& index_;
   const std::vector<store::ColumnNode>& columns_;
   const std::vector<std::uint64_t>& present_;
+  LastFrames last_frames_;
   std::vector<Value> values_;
   std::vector<std::byte> bytes_;
   std::vector<std::byte> run_;
@@ -131,9 +135,9 @@ bool has_complete_chunk(File& file, std::uint64_t address) {
 
 }  // namespace
 
-Result<void> write_values(Env& env, std::vector<ValuesSource> sources, store::hdf5::IndexFile& index,
-                          const std::vector<store::ColumnNode>& columns, const std::vector<std::uint64_t>& present,
-                          check::Findings& findings) {
+Result<LastFrames> write_values(Env& env, std::vector<ValuesSource> sources, store::hdf5::IndexFile& index,
+                                const std::vector<store::ColumnNode>& columns,
+                                const std::vector<std::uint64_t>& present, check::Findings& findings) {
   Batch batch(index, columns, present);
   for (auto& source : sources) {
     if (source.segments.empty()) continue;
@@ -152,7 +156,8 @@ Result<void> write_values(Env& env, std::vector<ValuesSource> sources, store::hd
       if (batch.is_full()) PEN_TRY(batch.write());
     }
   }
-  return batch.write();
+  PEN_TRY(batch.write());
+  return batch.last_frames();
 }
 
 }  // namespace penstock::recover

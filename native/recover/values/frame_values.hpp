@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,12 +19,15 @@ struct ValuesSource {
   std::vector<ValuesSegment> segments;
 };
 
+/// The number of the last frame that brought a value for each column; without one where none did.
+using LastFrames = std::vector<std::optional<std::uint64_t>>;
+
 /// Writes the values of the frames in `present` (rising), whatever the columns have: the index may lag behind, and so
 /// may any part of a column after a loss of power. Of two values for a frame the one of the later segment counts.
 /// `columns` are the description's, and values only go into those that say `in_segments`. What cannot be read becomes a
 /// finding, unless none of the segment's chunks is complete. Memory: some 32 MiB.
-Result<void> write_values(Env& env, std::vector<ValuesSource> sources, store::hdf5::IndexFile& index,
-                          const std::vector<store::ColumnNode>& columns, const std::vector<std::uint64_t>& present,
-                          check::Findings& findings);
+Result<LastFrames> write_values(Env& env, std::vector<ValuesSource> sources, store::hdf5::IndexFile& index,
+                                const std::vector<store::ColumnNode>& columns,
+                                const std::vector<std::uint64_t>& present, check::Findings& findings);
 
 }  // namespace penstock::recover

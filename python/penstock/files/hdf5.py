@@ -85,7 +85,11 @@ def _explain(path: Path, error: OSError) -> PenstockError:
     if "truncated file" in text:
         found = re.search(r"\beof = (\d+).*stored_eof = (\d+)", text)
         lengths = f": it has {found[1]} of {found[2]} bytes" if found else ""
-        return PenstockError(f"{path} is truncated{lengths}", "copy it again from its source")
+        return PenstockError(
+            f"{path} is truncated{lengths}",
+            "copy it again from its source; if Penstock recorded it and this is the only copy,"
+            " `penstock recover --salvage` keeps the frames that are there",
+        )
     if why := _of_the_system(error):
         return PenstockError(f"{path} cannot be opened: {why}", "check its permissions and its storage")
     return PenstockError(

@@ -401,8 +401,8 @@ def _rows(file: h5py.File) -> Iterator[Finding]:
             NO_ROWS,
             "/entry/penstock/timing/written",
             "",
-            f"{counted(lost, 'frame')}: the recorder was killed before it stored them; the frames are"
-            " complete",
+            f"{counted(lost, 'frame')}: the recorder was killed before it stored them, or they were in a"
+            " part of the file that was cut off; the frames are complete",
             "",
         )
 

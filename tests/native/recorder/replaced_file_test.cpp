@@ -31,7 +31,7 @@ class ReplacedFile : public RecorderTest {
   }
 
   void expect_recoverable() const {
-    ASSERT_TRUE(std::filesystem::exists(path())) << "there is no file";
+    ASSERT_TRUE(std::filesystem::exists(path())) << path() << " does not exist";
     recover::RecoverPlan plan;
     plan.file = path();
     plan.index_timeout_s = 20;

@@ -44,6 +44,14 @@ class Rig {
     return give(FrameSeen{.name = name, .generation = generation, .number = number++, .bytes = 10});
   }
   /// Lets time pass, and returns what the file has.
+  /// Two series wait to be closed by a storage that does not tell when it is done.
+  void fill_line_without_end() {
+    holds = true;
+    client("a", "c0");
+    client("b", "c1");
+    give(EndAll{});
+    after(second, "a", {.last_activity = second, .any_frame = true});
+  }
   State after(Time time, const std::string& name, Facts facts = {}) {
     now += time;
     give(Measured{.name = name, .facts = facts});
@@ -431,11 +439,7 @@ const Row rows[] = {
     {"AStartDoesNotWaitForTheFullLineWithoutEnd",
      {.files_max = 1, .starts_max = 1, .timeouts = {second, 10 * second}},
      [](Rig& rig) {
-       rig.holds = true;
-       rig.client("a", "c0");
-       rig.client("b", "c1");
-       rig.give(EndAll{});
-       rig.after(second, "a", at(second));
+       rig.fill_line_without_end();
        const Started late{
            .name = "c", .who = {.way = Way::tcp, .source = "c2"}, .what = {.frames = 9}, .since = rig.now};
        EXPECT_EQ(rig.give(late).kind, Kind::wait_until) << "the storage is slow";
@@ -446,11 +450,7 @@ const Row rows[] = {
     {"NoSourceIsHeldBackForTheFullLineWhileItIsStopped",
      {.files_max = 1, .starts_max = 1, .timeouts = {second, 10 * second}},
      [](Rig& rig) {
-       rig.holds = true;
-       rig.client("a", "c0");
-       rig.client("b", "c1");
-       rig.give(EndAll{});
-       rig.after(second, "a", at(second));
+       rig.fill_line_without_end();
        EXPECT_EQ(rig.client("c", "c2").kind, Kind::wait_until);
        rig.give(StopWaiting{});
        EXPECT_EQ(rig.client("c", "c2").kind, Kind::reject);

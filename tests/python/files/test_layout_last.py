@@ -8,8 +8,10 @@ import hdf5plugin  # noqa: F401
 import numpy
 import pytest
 from conftest import Record, Recorded, Run
-from detector_stream import frames_of
-from mid_series import ended_in_mid_series
+from detector_stream import frames_of, send
+from mid_series import ended_in_mid_series, kill
+
+from penstock.model.events import RecorderProgress
 
 pytestmark = pytest.mark.usefixtures("nothing_stays_open")
 
@@ -72,10 +74,33 @@ def test_recovered_file_has_values_of_the_last_frame(record: Record, run: Run, t
         assert file["/group"].attrs["last"] == last
     assert "values of the last frame are lost" not in recovered.stdout + recovered.stderr
     rebuilt = run("recover", str(anew), "--rebuild")
-    assert rebuilt.returncode == 1
-    assert "a value of the last frame cannot be recovered" in rebuilt.stdout + rebuilt.stderr
+    assert "a value of the last frame" not in rebuilt.stdout + rebuilt.stderr
     with h5py.File(anew) as file:
-        assert "last" not in file
-        assert "last_too" not in file
-        assert "last" not in file["/group"].attrs
-        assert file["/first"][()] == 0
+        assert (file["/first"][()], file["/last"][()]) == (0, last)
+        assert file["/last"].attrs["units"] == "Gy"
+        assert file["/last_too"] == file["/last"]
+        assert file["/group"].attrs["last"] == last
+
+
+@pytest.mark.parametrize(("options", "code"), [((), 0), (("--rebuild",), 1)])  # 1: times are lost
+def test_recovered_value_is_that_of_the_last_frame_that_brings_one(
+    record: Record, run: Run, tmp_path: Path, free_port: int, options: tuple[str, ...], code: int
+) -> None:
+    frames = frames_of("uint16")
+    told = [{"dose": 0.5 * number, "Note": f"n{number}"} for number in range(len(frames))]
+    for each in told[-2:]:
+        del each["Note"]
+    endpoint = f"tcp://127.0.0.1:{free_port}"
+    recorder = record(tmp_path, "--zmq", endpoint, "--layout", layout_of(tmp_path, "dose"), listen=False)
+    send(endpoint, frames, user_data=told, ends=False)
+    while True:
+        progress = recorder.until(RecorderProgress)
+        assert isinstance(progress, RecorderProgress)
+        if progress.frames_written == len(frames):
+            break
+    kill(recorder)
+    recovered = run("recover", str(tmp_path / "s.h5"), *options)
+    assert recovered.returncode == code, recovered.stdout + recovered.stderr
+    with h5py.File(tmp_path / "s.h5") as file:
+        assert file["/note"].asstr()[()] == f"n{len(frames) - 3}"
+        assert file["/last"][()] == told[-1]["dose"]

@@ -93,6 +93,7 @@ def send(
     leave_out: tuple[int, ...] = (),
     start: dict[str, object] | None = None,
     user_data: Sequence[object] | None = None,
+    ends: bool = True,
 ) -> None:
     messages = [start or start_message(frames.dtype.name, len(frames))]
     channels: Any = messages[0]["channels"]
@@ -102,7 +103,8 @@ def send(
         data = {channel: multi_dimensional(frame) for channel in channels}
         image: dict[str, object] = {"type": "image", **IDENTITY, "image_id": number, "data": data}
         messages.append(image if user_data is None else {**image, "user_data": user_data[number]})
-    messages.append({"type": "end", **IDENTITY})
+    if ends:
+        messages.append({"type": "end", **IDENTITY})
     # Bounded, so that a recorder that does not exist fails the test and does not hang it.
     with zmq.Context() as context, context.socket(zmq.PUSH) as socket:
         socket.setsockopt(zmq.SNDTIMEO, 60_000)

@@ -89,7 +89,7 @@ Result<std::unique_ptr<store::Store>> StoreOpener::make_store(const store::Store
     PEN_ASSIGN(auto share, parts_.store.begin_file());
     auto made = store::Store::replace(env_, path, layout, options, &parts_.settlement, std::move(share), *replaced_);
     if (made.ok() || made.error().code() != Errc::no_space || !replaced_->still_named()) return made;
-    // There is no room for two of them: the one without frames goes first.
+    // The storage has no room for both files: remove the old one first, which has no frames.
     PEN_TRY(env_.remove(path));
     replaced_.reset();
   }
