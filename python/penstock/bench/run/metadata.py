@@ -12,20 +12,15 @@ from penstock.bench.judge.checks import (
     check_content,
     check_long_enough,
     machine_checks,
-    validity_of,
 )
-from penstock.bench.judge.clock import ClockWatch, clock_checks
-from penstock.bench.judge.conditions import conditions_of, is_memory
-from penstock.bench.judge.meanwhile import watch_of
+from penstock.bench.judge.conditions import is_memory
 from penstock.bench.judge.rank_checks import ended_together, make_check, rank_checks
-from penstock.bench.run.run import Access, Telling, storage_checks, usage
+from penstock.bench.run.run import Access, Telling, observe_load, usage
 from penstock.bench.statistics.figures import metadata_figures
 from penstock.lab.clients import folders_of_ranks
-from penstock.lab.storage import start_at
 from penstock.model.bench.load import LoadDocument, LoadPlan, MetadataWorkload, PosixBackend
 from penstock.model.bench.runs import OPERATION_S_MIN, Check, OperationFigures, Run
 from penstock.model.errors import UsageError
-from penstock.programs.load import load
 from penstock.programs.ranks import Ranks
 
 PREFIX = "metadata-"
@@ -111,35 +106,10 @@ def run_metadata(
 ) -> Run:
     """The run in `folder`, by `team`."""
     plan = metadata_plan(workload, access, folder, team=team)
-    conditions, watch, clocks = conditions_of(folder.path), watch_of(folder.path), ClockWatch()
-    telling.begins()
-    with watch:
-        document = load(
-            plan,
-            telling.progress,
-            telling.log,
-            team,
-            start_at(folder.path, team),
-            telling.about(folder, plan.prefix).made,
-        )
-    meanwhile, clock = watch.seen(), clocks.seen()
-    figures = metadata_figures(document)
-    checks = [
-        *metadata_checks(document, workload, figures, is_memory(conditions)),
-        *storage_checks(document, conditions, meanwhile),
-        *clock_checks(clock),
-    ]
-    return Run(
-        workload="metadata",
-        target=str(folder.path.parent),
-        conditions=conditions,
-        validity=validity_of(checks),
-        checks=checks,
-        metadata=figures,
-        meanwhile=meanwhile,
-        clock=clock,
-        document=document,
-    )
+    observed = observe_load(plan, folder.path, telling.about(folder, plan.prefix), team)
+    figures = metadata_figures(observed.document)
+    checks = metadata_checks(observed.document, workload, figures, is_memory(observed.conditions))
+    return observed.run("metadata", checks, metadata=figures)
 
 
 def metadata_checks(

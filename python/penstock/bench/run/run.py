@@ -1,7 +1,7 @@
 """One run: the plan, the load generator, the figures and the checks, in one document."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -44,7 +44,7 @@ from penstock.model.bench.load import (
     Sync,
 )
 from penstock.model.bench.made import Made
-from penstock.model.bench.runs import Check, Conditions, Meanwhile, Run
+from penstock.model.bench.runs import Check, Clock, Conditions, Meanwhile, Run
 from penstock.model.errors import InterruptedRunError, UsageError
 from penstock.model.events import LoadProgress
 from penstock.model.storage_url import Place, StorageUrl
@@ -396,38 +396,59 @@ def _run_frames(
     team: Ranks | None,
 ) -> Run:
     ceiling_hz = measure_ceiling(request, place, telling, image, team) if request.rate_hz else None
-    conditions, watch, clocks = conditions_of(place), watch_of(place), ClockWatch()
-    telling.begins()
-    plan = frames_plan(request, backend, prefix, image, team)
-    with watch:
-        document = load(plan, telling.progress, telling.log, team, start_at(place, team), telling.made)
-    meanwhile, clock = watch.seen(), clocks.seen()
-    checks = [
-        *frame_checks(document, ceiling_hz, is_memory(conditions), conditions.direct_cached, request.longer),
-        *storage_checks(document, conditions, meanwhile),
-        *clock_checks(clock),
-    ]
-    return Run(
-        workload="frames",
-        target=str(place.parent),
-        conditions=conditions,
-        validity=validity_of(checks),
-        checks=checks,
+    observed = observe_load(frames_plan(request, backend, prefix, image, team), place, telling, team)
+    document, conditions = observed.document, observed.conditions
+    return observed.run(
+        "frames",
+        frame_checks(document, ceiling_hz, is_memory(conditions), conditions.direct_cached, request.longer),
         frames=frame_figures(document),
         cost=processor_cost(document),
-        meanwhile=meanwhile,
-        clock=clock,
         ceiling_hz=ceiling_hz,
-        document=document,
     )
 
 
-def storage_checks(document: LoadDocument, conditions: Conditions, meanwhile: Meanwhile) -> Iterator[Check]:
-    """Of what was written into: that it is a storage, that it was reached, and that nobody else used it."""
-    if not isinstance(document.plan.backend, NullBackend | RemoteBackend):
-        yield check_kept(conditions)
-        yield from check_reached(meanwhile, document, conditions)
-        yield from check_alone(meanwhile, document, conditions.mount_options)
+@dataclass(frozen=True)
+class ObservedLoad:
+    """What a load did, and what else went on at its place meanwhile."""
+
+    place: Place
+    conditions: Conditions
+    document: LoadDocument
+    meanwhile: Meanwhile
+    clock: Clock
+
+    def run(
+        self, workload: Literal["frames", "metadata", "stream"], checks: Iterable[Check], **figures: Any
+    ) -> Run:
+        """With the `checks` of the workload, and those of storage and clock."""
+        checks = [*checks, *self._storage_checks(), *clock_checks(self.clock)]
+        return Run(
+            workload=workload,
+            target=str(self.place.parent),
+            conditions=self.conditions,
+            validity=validity_of(checks),
+            checks=checks,
+            meanwhile=self.meanwhile,
+            clock=self.clock,
+            document=self.document,
+            **figures,
+        )
+
+    def _storage_checks(self) -> Iterator[Check]:
+        """That what was written into is a storage, was reached, and was used by nobody else."""
+        if not isinstance(self.document.plan.backend, NullBackend | RemoteBackend):
+            yield check_kept(self.conditions)
+            yield from check_reached(self.meanwhile, self.document, self.conditions)
+            yield from check_alone(self.meanwhile, self.document, self.conditions.mount_options)
+
+
+def observe_load(plan: LoadPlan, place: Place, telling: Telling, team: Ranks | None) -> ObservedLoad:
+    """Runs `plan` by `team`, and watches the storage of `place` and the clock."""
+    conditions, watch, clocks = conditions_of(place), watch_of(place), ClockWatch()
+    telling.begins()
+    with watch:
+        document = load(plan, telling.progress, telling.log, team, start_at(place, team), telling.made)
+    return ObservedLoad(place, conditions, document, watch.seen(), clocks.seen())
 
 
 def stream_files(workload: StreamWorkload, access: Access, team: Ranks | None) -> int:
@@ -480,35 +501,14 @@ def run_stream(
 ) -> Run:
     """The run in `folder`, by `team`."""
     plan = stream_plan(workload, access, folder, team)
-    conditions, watch, clocks = conditions_of(folder.path), watch_of(folder.path), ClockWatch()
-    telling.begins()
-    with watch:
-        document: LoadDocument = load(
-            plan,
-            telling.progress,
-            telling.log,
-            team,
-            start_at(folder.path, team),
-            telling.about(folder, plan.prefix).made,
-        )
-    meanwhile, clock = watch.seen(), clocks.seen()
+    observed = observe_load(plan, folder.path, telling.about(folder, plan.prefix), team)
+    document, conditions = observed.document, observed.conditions
     figures = stream_figures(document)
-    checks = [
-        *stream_checks(
+    return observed.run(
+        "stream",
+        stream_checks(
             document, figures, is_memory(conditions), conditions.direct_cached, conditions.own_cache
         ),
-        *storage_checks(document, conditions, meanwhile),
-        *clock_checks(clock),
-    ]
-    return Run(
-        workload="stream",
-        target=str(folder.path.parent),
-        conditions=conditions,
-        validity=validity_of(checks),
-        checks=checks,
         streams=figures,
         cost=processor_cost(document),
-        meanwhile=meanwhile,
-        clock=clock,
-        document=document,
     )
