@@ -582,8 +582,8 @@ def main() -> None:
             sys.exit(int(ExitCode.FAILED))
         except (PenstockError, *SYSTEM_ERRORS) as error:
             # Loading them takes a while, and the list of commands does without.
-            from penstock.cli.common import show_error  # noqa: PLC0415
-            from penstock.model.problems import in_words  # noqa: PLC0415
+            from penstock.cli.common import show_error
+            from penstock.model.problems import in_words
 
             show_error(in_words(error))
             sys.exit(int(ExitCode.FAILED))

@@ -8,14 +8,11 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, NoReturn, ParamSpec, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
 import typer
 from pydantic import BaseModel
-from rich.console import Console
-from rich.markup import escape
 
-from penstock.cli.console import SafeConsole
 from penstock.cli.lazy import unwrapped_width
 from penstock.cli.streams import flush_streams
 from penstock.model.errors import SYSTEM_ERRORS, ExitCode, PenstockError, UsageError
@@ -23,6 +20,9 @@ from penstock.model.problems import in_words, reason_of
 from penstock.model.text import harmless
 from penstock.model.units import parse_bandwidth, parse_size
 from penstock.programs.signals import ending_like_ctrl_c, signal_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,13 +45,17 @@ _PADDING = re.compile(r" +(?=\n)")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
-def out() -> Console:
+def out() -> "Console":
     """Returns the console for results. Unless it is a terminal, no line is wrapped or padded."""
+    from penstock.cli.console import SafeConsole
+
     return SafeConsole(highlight=False, width=unwrapped_width(sys.stdout), file=_unpadded(sys.stdout))
 
 
-def err() -> Console:
+def err() -> "Console":
     """Returns the console for progress, logs and errors, so that results can be piped. Lines as of `out`."""
+    from penstock.cli.console import SafeConsole
+
     width = unwrapped_width(sys.stderr)
     return SafeConsole(stderr=True, highlight=False, width=width, file=_unpadded(sys.stderr))
 
@@ -119,6 +123,8 @@ def fail(error: PenstockError, code: ExitCode | None = None) -> NoReturn:
 
 def show_error(error: PenstockError) -> None:
     """Prints the error and its remedy."""
+    from rich.markup import escape
+
     console = err()
     console.print(f"[bold red]error:[/] {escape(harmless(error.message))}", soft_wrap=True)
     if error.remedy:

@@ -6,7 +6,6 @@ from typing import Any
 
 import typer
 
-from penstock.model.catalogue import CUSTOM
 from penstock.model.errors import PenstockError
 from penstock.programs.locate import blocks_folder, campaigns_folder, detectors_folder, layouts_folder
 
@@ -14,6 +13,8 @@ from penstock.programs.locate import blocks_folder, campaigns_folder, detectors_
 def detectors(incomplete: str) -> list[str]:
     """Returns names of detectors, also behind a count such as `2x`."""
     count, times, _ = incomplete.partition("x")
+    from penstock.model.catalogue import CUSTOM
+
     before = count + times if times and count.isdecimal() else ""
     return [before + name for name in [*_stems(detectors_folder), CUSTOM]]
 

@@ -49,7 +49,7 @@ def write_page(path: Path | None, document: Shown, kept_at: Path | None, what: s
     if path is None:
         return
     # Loading the plotting library takes as long as the rest of a command.
-    from penstock.report.write import report_texts  # noqa: PLC0415
+    from penstock.report.write import report_texts
 
     source = str(kept_at) if kept_at is not None else f"a {what} that was not saved"
     for file, text in report_texts({source: document}, path, None, None):

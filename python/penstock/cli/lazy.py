@@ -1,6 +1,10 @@
 """Commands whose modules are loaded when a command is called or asked for its own help.
 
 The list of commands shows their short helps without loading a module: loading all takes most of a second.
+
+A command's module imports at its top what its options need. What only its work needs, such as HDF5, NumPy,
+Matplotlib, YAML, Rich and the modules of Penstock that load them, it imports inside the function that uses
+it, after checks that can reject the options. tests/python/cli/test_cli.py lists what commands must not load.
 """
 
 import os
@@ -81,8 +85,8 @@ def _with_laboratories(ctx: Any, args: list[str]) -> list[str]:
     if takes_them or not any("lab:" in word or "penstock-lab" in word for word in args):
         return args
     # Loading it takes a while, and few commands name a laboratory.
-    from penstock.cli.common import fail  # noqa: PLC0415
-    from penstock.cli.lab.targets import with_mount_points  # noqa: PLC0415
+    from penstock.cli.common import fail
+    from penstock.cli.lab.targets import with_mount_points
 
     try:
         of_bench = ctx.parent is not None and ctx.parent.info_name == "bench"

@@ -94,7 +94,7 @@ def encodable(text: str) -> str:
 
 
 def _output_error(error: OSError) -> OutputError:
-    from penstock.model.problems import reason_of  # noqa: PLC0415  (it loads pydantic)
+    from penstock.model.problems import reason_of  # it loads pydantic
 
     return OutputError(
         f"standard output cannot be written: {reason_of(error)}", "redirect it to a file that can be written"

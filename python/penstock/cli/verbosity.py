@@ -4,16 +4,19 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, cast
 
 import typer
-from rich.console import Console
 
 from penstock.cli.common import err, out
 from penstock.model import panels
 from penstock.model.errors import UsageError
-from penstock.programs.process import LOGS
-from penstock.report.progress import ProgressView
+from penstock.programs.logs import LOGS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from penstock.report.progress import ProgressView
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -67,17 +70,19 @@ def shows_progress(command: Callable[P, R]) -> Callable[P, R]:
     return cast("Callable[P, R]", run)
 
 
-def progress() -> ProgressView:
+def progress() -> "ProgressView":
     """Returns a view of progress on standard error, which shows only problems with `--quiet`."""
+    from penstock.report.progress import ProgressView
+
     return ProgressView(err(), quiet=_CHOSEN.quiet)
 
 
-def plan_console(*, dry_run: bool) -> Console:
+def plan_console(*, dry_run: bool) -> "Console":
     """Returns where a command shows what it will do: the answer of a dry run, otherwise `info`."""
     return out() if dry_run else info()
 
 
-def info() -> Console:
+def info() -> "Console":
     """Returns a console on standard error for what `--quiet` suppresses."""
     console = err()
     console.quiet = _CHOSEN.quiet

@@ -22,13 +22,13 @@ class WrongValue(typer.BadParameter):
         self._problem = problem
 
     def format_message(self) -> str:
-        from penstock.model.problems import words_of_option  # noqa: PLC0415  (it loads pydantic)
+        from penstock.model.problems import words_of_option  # it loads pydantic
 
         return harmless(f"{_name_of(self.param)}: {words_of_option(self._problem, number_of(self.param))}")
 
     def show(self, file: Any = None) -> None:  # noqa: ARG002  (errors go to standard error)
-        from penstock.cli.common import show_error  # noqa: PLC0415  (it loads rich)
-        from penstock.model.errors import UsageError  # noqa: PLC0415
+        from penstock.cli.common import show_error  # it loads rich
+        from penstock.model.errors import UsageError
 
         command = self.ctx.command_path if self.ctx is not None else "penstock"
         remedy = f"`{command} --help` lists all options with their ranges"
@@ -63,8 +63,8 @@ class WrongUsage(WrongOptions):  # type: ignore[misc]
         return harmless(str(self.message))
 
     def show(self, file: Any = None) -> None:  # noqa: ARG002  (errors go to standard error)
-        from penstock.cli.common import show_error  # noqa: PLC0415  (it loads rich)
-        from penstock.model.errors import UsageError  # noqa: PLC0415
+        from penstock.cli.common import show_error  # it loads rich
+        from penstock.model.errors import UsageError
 
         show_error(UsageError(self.format_message(), self._remedy))
 
@@ -155,7 +155,7 @@ def _how_to_give(parameter: Any) -> str:
 
 def _usage(parameter: Any, context: Any) -> str:
     """Returns the order of the arguments: ", as in `penstock verdict DETECTOR TARGET`"; empty for options."""
-    from penstock.cli.lazy import argument_name  # noqa: PLC0415  (it imports this module)
+    from penstock.cli.lazy import argument_name  # it imports this module
 
     arguments = [
         each for each in context.command.params if each.param_type_name == "argument" and each.required

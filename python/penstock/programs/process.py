@@ -29,20 +29,13 @@ from penstock.model.failure import Failure
 from penstock.model.problems import reason_of
 from penstock.model.text import one_short_line
 from penstock.programs.locate import find_program
+from penstock.programs.logs import LOGS
 from penstock.programs.ranks import Ranks
 from penstock.programs.signals import note_signal
 
 LogLine = Callable[[str], None]
 
 
-@dataclass
-class Logs:
-    """What programs log: with `verbose` at least informational messages, and how they are started."""
-
-    verbose: bool = False
-
-
-LOGS = Logs()
 # A program's last words, which become the command's error.
 _FATAL = re.compile(r"(?:\[[^\]]*\] )+?\[critical\] (?P<message>.*)")
 _LOG_LINES_KEPT = 40

@@ -98,7 +98,7 @@ def test_the_table_has_its_classic_shape(run: RunCommand, tmp_path: Path) -> Non
 
 
 def test_a_killed_run_is_cleaned_and_what_others_put_there_is_named(run: RunCommand, tmp_path: Path) -> None:
-    options = ("--items", "1000000", "--depth", "1", "--branch", "2", "--only", "files", "--yes")
+    options = ("--items", "100000", "--depth", "1", "--branch", "2", "--only", "files", "--yes")
     with start("bench", "metadata", str(tmp_path), *options) as process:
         wait_for_files(process, tmp_path)
         process.kill()
@@ -123,7 +123,7 @@ def test_a_killed_run_is_cleaned_and_what_others_put_there_is_named(run: RunComm
 def test_an_interruption_leaves_a_document_and_nothing_else(tmp_path: Path) -> None:
     output, target = tmp_path / "run.json", tmp_path / "target"
     target.mkdir()
-    options = ("--items", "1000000", "--only", "files", "--yes", "--output", str(output))
+    options = ("--items", "300000", "--only", "files", "--yes", "--output", str(output))
     with start("bench", "metadata", str(target), *options) as process:
         wait_for_files(process, target)
         process.send_signal(signal.SIGINT)
@@ -133,7 +133,7 @@ def test_an_interruption_leaves_a_document_and_nothing_else(tmp_path: Path) -> N
     assert result.document.interrupted
     assert result.document.metadata is not None
     assert [each.operation for each in result.metadata] == ["tree_create"]
-    assert result.document.metadata.phases[-1].operations < 1_000_000
+    assert result.document.metadata.phases[-1].operations < 300_000
     assert list(target.iterdir()) == []
 
 

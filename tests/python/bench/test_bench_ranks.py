@@ -270,7 +270,7 @@ def long_run(tmp_path: Path) -> Iterator[Callable[[str], Command]]:
     commands: list[Command] = []
 
     def start(mpi: str, *options: str) -> Command:
-        chosen = options or ("frames", "--frame-size", "4KiB", "--rate", "200", "--seconds", "600")
+        chosen = options or ("frames", "--frame-size", "4KiB", "--rate", "200", "--seconds", "120")
         commands.append(Command(tmp_path / "target", mpi, *chosen))
         return commands[-1]
 

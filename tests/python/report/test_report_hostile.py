@@ -192,13 +192,18 @@ def test_a_browser_opens_the_page(tmp_path: Path) -> None:
     assert "script" not in tags
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
-@pytest.mark.parametrize("width", [1200, 1600])
-def test_a_verdict_fits_a_window(tmp_path: Path, width: int) -> None:
-    """With rates and counts of a detector of today, and reasons a sentence long."""
+@pytest.fixture(scope="module")
+def page_of_a_verdict() -> str:
+    """With rates and counts of a detector of today, and reasons a sentence long. It takes seconds to make."""
     lost = [step_of("search", paced_document(123.4 * n, 130_000, 12_345, duration_s=10.5)) for n in (1, 2)]
     steps = [*a_verdict().steps, *(step.model_copy(update={"run": busy(step.run)}) for step in lost)]
-    written = html_of([page_of(a_verdict().model_copy(update={"steps": steps}), "x.json")])
+    return html_of([page_of(a_verdict().model_copy(update={"steps": steps}), "x.json")])
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+@pytest.mark.parametrize("width", [1200, 1600])
+def test_a_verdict_fits_a_window(page_of_a_verdict: str, tmp_path: Path, width: int) -> None:
+    written = page_of_a_verdict
     page = tmp_path / "r.html"
     policy = re.search(r"<meta http-equiv=\"Content-Security-Policy\"[^>]*>", written)
     assert policy is not None

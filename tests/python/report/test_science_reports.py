@@ -56,7 +56,12 @@ def test_a_run_that_ends_at_once_counts_nothing() -> None:
 
 def test_a_plan_says_which_data_stays(tmp_path: Path) -> None:
     assert "stay until `penstock bench clean TARGET`" in plan_of("analysis-jobs", tmp_path)
-    assert "each run in a new directory, removed afterwards" in plan_of("radio-buffer", tmp_path)
+    buffer = tmp_path / "buffer.yaml"  # a small one: plans require room for what they write
+    buffer.write_text(
+        "title: a buffer\nworkload: uvbuffer\nparameters: {channels: 64, writers: 1, readers: 1}\n"
+        "vary: {file_size: [512 KiB]}\n"
+    )
+    assert "each run in a new directory, removed afterwards" in plan_of(str(buffer), tmp_path)
 
 
 def test_a_complete_data_set_is_not_the_directory_of_a_killed_run(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -164,6 +165,7 @@ def _load_everything() -> None:
     for module in pkgutil.walk_packages(penstock.__path__, "penstock."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    gc.freeze()  # a collection in a run would write to, and so copy, the memory of all that is loaded
 
 
 def _command(arguments: list[str], folder: str, environment: dict[str, str], processors: list[int]) -> int:

@@ -21,7 +21,8 @@ from penstock.model.bench.runs import Run
 from penstock.model.errors import ExitCode, InterruptedRunError, PenstockError
 from penstock.model.events import LoadProgress
 from penstock.model.storage_url import Place
-from penstock.programs.process import LOGS, forwarding_signals
+from penstock.programs.logs import LOGS
+from penstock.programs.process import forwarding_signals
 
 WORKER = "penstock.bench.campaign.worker"
 Trouble = Callable[[str], None]

@@ -10,7 +10,7 @@ from penstock.bench.run.jobs import Job
 from penstock.bench.run.run import Telling
 from penstock.bench.run.workloads import WORKLOADS
 from penstock.model.errors import InterruptedRunError, PenstockError
-from penstock.programs.process import LOGS
+from penstock.programs.logs import LOGS
 from penstock.programs.signals import ending_like_ctrl_c
 
 

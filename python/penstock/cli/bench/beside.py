@@ -93,7 +93,7 @@ def parse_second(text: str, target: Path) -> Second:
 
 
 def _options(text: str, words: list[str], target: Path) -> Mapping[str, Any]:
-    from penstock.cli.application import BENCH  # noqa: PLC0415  (it knows this module's commands)
+    from penstock.cli.application import BENCH  # it knows this module's commands
 
     try:
         context = BENCH[words[0]].load(words[0]).make_context(words[0], [str(target), *words[1:]])

@@ -321,7 +321,7 @@ def _encoding(text: str) -> SentEncoding:
 
 
 def _replayed(stack: contextlib.ExitStack, images: Images, paths: list[Path], memory: int) -> Images:
-    from penstock.files.images.replay import replay_file  # noqa: PLC0415  (it loads HDF5)
+    from penstock.files.images.replay import replay_file  # it loads HDF5
 
     with progress() as view:
         reading = "reading images"

@@ -254,8 +254,8 @@ def _require_room(request: VerdictRequest, target: Path, second: Second | None) 
 def _hints(target: Path) -> tuple[str, ...]:
     """What costs speed on this storage, as `penstock describe` finds it."""
     # Loading it takes as long as the rest of a command.
-    from penstock.files.sheet.hints import storage_hints  # noqa: PLC0415
-    from penstock.files.sheet.sheet import data_sheet  # noqa: PLC0415
+    from penstock.files.sheet.hints import storage_hints
+    from penstock.files.sheet.sheet import data_sheet
 
     try:
         hints = storage_hints(data_sheet(target))

@@ -90,7 +90,7 @@ def report_command(
     if len(set(named)) < len(named):
         raise UsageError("two of --output, --markdown and --csv name the same file", "name different files")
     # Loading the plotting library takes as long as the rest of a command.
-    from penstock.report.write import report_texts, without_runs  # noqa: PLC0415
+    from penstock.report.write import report_texts, without_runs
 
     read: dict[str, Shown] = {str(path): read_shown(path) for path in documents}
     if csv is not None:

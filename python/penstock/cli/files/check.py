@@ -1,7 +1,7 @@
 """`penstock check`"""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,12 +10,11 @@ from penstock.cli.verbosity import progress, shows_progress
 from penstock.files.aside import require_file
 from penstock.model import panels
 from penstock.model.errors import ExitCode, UsageError
-from penstock.model.events import CheckReport
 from penstock.model.findings import lacks_checksums, lacks_comparison
 from penstock.model.text import counted, how_to_complete
-from penstock.programs.check import check, check_plan
-from penstock.report.progress import show
-from penstock.report.tables import conclusion, findings_text, missing_line, report_line
+
+if TYPE_CHECKING:
+    from penstock.model.events import CheckReport
 
 
 @inspects
@@ -67,9 +66,13 @@ def check_command(
     verified. `--against` still compares its pixels.
     """
     require_file(file)
+    from penstock.programs.check import check, check_plan
+    from penstock.report.progress import show
+    from penstock.report.tables import conclusion, findings_text, missing_line, report_line
+
     with progress() as view:
 
-        def run(source: dict[str, Any] | None) -> CheckReport:
+        def run(source: dict[str, Any] | None) -> "CheckReport":
             return check(
                 check_plan(file, source, threads, plugins=not no_plugins),
                 lambda event: show(view, event),
@@ -86,7 +89,7 @@ def check_command(
                     "name the replayed images, or `recorded` for a simulated series",
                 )
             reading = "reading images"
-            from penstock.files.images.replay import replay_file  # noqa: PLC0415  (it loads fabio)
+            from penstock.files.images.replay import replay_file
 
             with replay_file(
                 [Path(against)], memory, 1 << 31, lambda n, of: view.update(reading, n, of, f"{n} of {of}")

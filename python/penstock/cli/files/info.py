@@ -6,10 +6,8 @@ from typing import Annotated
 import typer
 
 from penstock.cli.common import inspects, out, print_json
-from penstock.files.inspect import add_recoverable, inspect_file, tree_below
+from penstock.files.aside import require_file
 from penstock.model import panels
-from penstock.programs.check import count_recoverable
-from penstock.report.tables import info_page
 
 
 @inspects
@@ -35,6 +33,9 @@ def info_command(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=panels.OUTPUT)] = False,
 ) -> None:
     """Show the frames, codec, frame accounting, times and tree of a file, without reading pixels."""
+    require_file(file)
+    from penstock.files.inspect import add_recoverable, inspect_file, tree_below
+
     if tree is not None:
         lines = tree_below(file, tree)
         if json:
@@ -44,8 +45,12 @@ def info_command(
         return
     info = inspect_file(file, everything=all_)
     if info.unfinished:
+        from penstock.programs.check import count_recoverable
+
         add_recoverable(info, count_recoverable(file))
     if json:
         print_json(info)
     else:
+        from penstock.report.tables import info_page
+
         out().print(info_page(info), crop=False)

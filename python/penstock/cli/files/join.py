@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from penstock.cli.common import err, inspects
-from penstock.files.join import JointFile
 from penstock.model import panels
 from penstock.model.text import counted
 
@@ -29,6 +28,8 @@ def join_command(
     The entries are external links with relative paths; the new file has no pixels. If you move the files,
     move all of them.
     """
+    from penstock.files.join import JointFile
+
     joint = JointFile.open(together, add=add)
     joint.add(files)
     err().print(f"{together}: {counted(len(joint.targets), 'entry', 'entries')}", markup=False)

@@ -11,9 +11,6 @@ from penstock.files.aside import require_file
 from penstock.model import panels
 from penstock.model.errors import ExitCode
 from penstock.model.findings import is_clean
-from penstock.programs.recover import recover
-from penstock.report.progress import show
-from penstock.report.tables import findings_text, recovery_lines
 
 
 @inspects
@@ -52,6 +49,10 @@ def recover_command(
     the series is lost or corrupt; the rest is recovered.
     """
     require_file(file)
+    from penstock.programs.recover import recover
+    from penstock.report.progress import show
+    from penstock.report.tables import findings_text, recovery_lines
+
     with progress() as view:
         report = recover(file, dry_run, lambda event: show(view, event), view.say, rebuild, salvage)
     if json:

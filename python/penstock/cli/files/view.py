@@ -153,7 +153,7 @@ def view_command(
     Pixels without a value are grey: missing frames, gaps between modules, and pixels that the file's pixel
     mask excludes.
     """
-    from penstock.report.view.painter import require_colormap  # noqa: PLC0415  (it loads matplotlib)
+    from penstock.report.view.painter import require_colormap  # it loads matplotlib
 
     require_file(split_name(file)[0])
     require_colormap(colormap)
@@ -171,7 +171,7 @@ def view_command(
 def _show_movie(
     file: Path, choice: Choice, span: Span, look: Look, fps: float, output: Path | None, json: bool
 ) -> None:
-    from penstock.report.view.files import write_movie  # noqa: PLC0415  (it loads matplotlib)
+    from penstock.report.view.files import write_movie  # it loads matplotlib
 
     output = output or _default(file, "movie.gif")
     with progress() as view:
@@ -197,7 +197,7 @@ def _show_picture(
     output: Path | None,
     json: bool,
 ) -> None:
-    from penstock.report.view.files import write_picture  # noqa: PLC0415  (it loads matplotlib)
+    from penstock.report.view.files import write_picture  # it loads matplotlib
 
     if added_up is not None:
         output = output or _default(file, "sum.png")

@@ -113,8 +113,8 @@ def _measured(paths: list[Path]) -> Ratios:
     with progress() as view:
         reading = "reading images"
         # They load fabio and HDF5.
-        from penstock.files.images.compressibility import measure_ratios  # noqa: PLC0415
-        from penstock.files.images.replay import replay_file  # noqa: PLC0415
+        from penstock.files.images.compressibility import measure_ratios
+        from penstock.files.images.replay import replay_file
 
         with replay_file(
             paths, GIB, _IMAGES_MAX, lambda n, of: view.update(reading, n, of, f"{n} of {of}")

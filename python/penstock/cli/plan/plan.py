@@ -146,8 +146,8 @@ def _show(sizing: Sizing, options: PlanOptions) -> None:
     if options.markdown is not None:
         write_document(options.markdown, sizing_markdown(sizing))
     if options.report is not None:
-        from penstock.report.pages.html import html_of  # noqa: PLC0415  (it loads Jinja)
-        from penstock.report.pages.sizing import sizing_page  # noqa: PLC0415  (it loads Matplotlib)
+        from penstock.report.pages.html import html_of  # it loads Jinja
+        from penstock.report.pages.sizing import sizing_page  # it loads Matplotlib
 
         write_document(options.report, html_of([sizing_page(sizing)]))
     if options.json:

@@ -184,7 +184,7 @@ def _run(simulation: Simulation, options: _Options) -> None:
     with progress() as view, contextlib.ExitStack() as stack:
         images: Replay | None = None
         if replay:
-            from penstock.files.images.replay import replay_file  # noqa: PLC0415  (it loads HDF5)
+            from penstock.files.images.replay import replay_file  # it loads HDF5
 
             reading = "reading images"
             images = stack.enter_context(
