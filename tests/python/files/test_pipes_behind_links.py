@@ -10,6 +10,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from warm_command import penstock
 
 from penstock.files.aside import reading_here
 from penstock.files.hdf5 import item_at, may_be_read, open_for_reading, value_of
@@ -111,8 +112,12 @@ _FILES: list[Callable[[Path, h5py.File], None]] = [
     ],
 )
 def test_no_command_waits_for_a_pipe(
-    make: Callable[[Path, h5py.File], None], mark: str | None, tmp_path: Path
+    make: Callable[[Path, h5py.File], None],
+    mark: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     os.mkfifo(tmp_path / "pipe")
     with h5py.File(tmp_path / "made.h5", "w") as file:
         if mark:
@@ -120,14 +125,7 @@ def test_no_command_waits_for_a_pipe(
         make(tmp_path, file)
     codes = {}
     for command in ("check made.h5", "info made.h5", "export made.h5 --for xds", "join all.h5 made.h5"):
-        done = subprocess.run(
-            [sys.executable, "-m", "penstock", *command.split()],
-            cwd=tmp_path,
-            timeout=_SECONDS_MAX,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = penstock(*command.split(), timeout_s=_SECONDS_MAX)
         assert "Traceback" not in done.stderr
         codes[command.split()[0]] = done.returncode
     assert codes["info"] == 0

@@ -19,6 +19,7 @@ import psutil
 import pytest
 import uproot
 from laboratories import Run, free_name, requires, up
+from warm_command import penstock
 
 from penstock.bench.science.analysis.parameters import AnalysisParameters
 from penstock.bench.science.analysis.run import specs
@@ -35,7 +36,7 @@ def command(*words: object) -> list[str]:
 
 
 def analysed(target: object, *words: object) -> tuple[int, dict[str, Any]]:
-    done = subprocess.run(command(target, *SMALL, *words), capture_output=True, text=True, check=False)
+    done = penstock("bench", "analysis", *map(str, (target, *SMALL, *words)))
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 

@@ -4,12 +4,11 @@ import dataclasses
 import json
 import os
 import platform
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from warm_command import penstock
 
 from penstock.bench.data.folder import MANIFEST, FileSet
 from penstock.bench.science.data.manifest import CONTENTS, CONTENTS_SET, DataSpec
@@ -30,8 +29,7 @@ def prepare(target: Path, wanted: DataSpec, checksums: bool = False) -> tuple[Da
 
 
 def clean(target: Path) -> tuple[int, str]:
-    command = [sys.executable, "-m", "penstock", "bench", "clean", str(target), "--yes"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = penstock("bench", "clean", str(target), "--yes")
     return done.returncode, done.stdout + done.stderr
 
 

@@ -7,6 +7,9 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable
+from unittest.mock import patch
+
+from warm_command import popen
 
 SHORT = ("--seconds", "0.3", "--latency", "8B,64KiB", "--latency-seconds", "0.1", "--yes", "--json")
 TOKEN = "correct-horse-battery-staple"
@@ -17,11 +20,9 @@ class OtherEnd:
     """`penstock bench network --listen` as a process."""
 
     def __init__(self, *options: str, before: tuple[str, ...] = (), token: str = "") -> None:
-        command = [*before, sys.executable, "-m", "penstock", "bench", "network", "--listen", *options]
-        environment = os.environ | ({"PENSTOCK_TOKEN": token} if token else {})
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-        )
+        words = ("bench", "network", "--listen", *options)
+        with patch.dict(os.environ, {"PENSTOCK_TOKEN": token} if token else {}):
+            self.process = _in_front(before, words) if before else popen(*words)
         assert self.process.stderr is not None
         line = self.process.stderr.readline()
         assert line.startswith("listening on tcp://"), line + self.process.stderr.read()
@@ -32,6 +33,12 @@ class OtherEnd:
         out, err = self.process.communicate(timeout=60)
         assert self.process.returncode == 0, err
         return out, err
+
+
+def _in_front(before: tuple[str, ...], words: tuple[str, ...]) -> "subprocess.Popen[str]":
+    """Starts the command with another one in front, such as `ip netns exec`."""
+    command = [*before, sys.executable, "-m", "penstock", *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 Listen = Callable[..., OtherEnd]
