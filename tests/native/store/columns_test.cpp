@@ -131,6 +131,45 @@ TEST_F(ColumnsTest, AReaderSeesRowsOfThoseBeyondTheMemoryWhileTheFileGrows) {
   ASSERT_TRUE(store->finish({}).ok());
 }
 
+double number_of(hid_t file, const std::string& path) {
+  double number = -1;
+  const auto dataset = H5Dopen2(file, path.c_str(), H5P_DEFAULT);
+  EXPECT_GE(H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, &number), 0) << path;
+  EXPECT_GE(H5Dclose(dataset), 0);
+  return number;
+}
+
+// HDF5's accumulator of structures overwrote values that are stored between two structures.
+TEST_F(ColumnsTest, ValuesOfTheTreeKeepTheirNumbersWhenStructuresNextToThemAreWritten) {
+  constexpr int numbers = 100;
+  for (const bool stay : {false, true}) {
+    SCOPED_TRACE(stay);
+    leave_bytes(stay ? ColumnMemory::bytes_max : 0);
+    auto layout = with_columns(20);
+    FinalValues last;
+    for (int i = 1; i <= numbers; ++i) {
+      const auto number = std::to_string(i);
+      layout.values.push_back({"/entry/first/" + number, scalar(double(i)), {{"units", std::string("m")}}});
+      last.values.push_back({"/entry/last/" + number, scalar(double(i)), {{"units", std::string("m")}}});
+      last.attributes.emplace_back("/entry/first", Attribute{"a" + number, scalar(double(i))});
+      last.attributes.emplace_back("/entry/last/" + number, Attribute{"end", scalar(double(i))});
+    }
+    RandomRows listener(20, 11);
+    auto options = small_options();
+    options.overwrite = true;
+    auto store = Store::create(posix_env(), path(), layout, options, &listener).value();
+    listener.wait_for_ticks(RandomRows::ticks_max);
+    last.frames = listener.longest();
+    ASSERT_TRUE(store->finish(last).ok());
+    expect_rows(path(), listener.model(), last.frames);
+    const PlainReader reader(path());
+    for (int i = 1; i <= numbers; ++i)
+      for (const std::string group : {"/entry/first/", "/entry/last/"})
+        EXPECT_EQ(number_of(reader.file(), group + std::to_string(i)), i) << group;
+    others_.give_back();
+  }
+}
+
 TEST_F(ColumnsTest, MemoryIsReturnedWhenTheFileCloses) {
   const auto before = ColumnMemory::used_bytes();
   {
