@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "store/hdf5/column_memory.hpp"
+#include "store/hdf5/handles.hpp"
 #include "store_fixture.hpp"
 
 namespace penstock::store::testing {
@@ -167,6 +168,27 @@ TEST_F(ColumnsTest, ValuesOfTheTreeKeepTheirNumbersWhenStructuresNextToThemAreWr
       for (const std::string group : {"/entry/first/", "/entry/last/"})
         EXPECT_EQ(number_of(reader.file(), group + std::to_string(i)), i) << group;
     others_.give_back();
+  }
+}
+
+/// How many structures HDF5 keeps in memory for the only open file.
+int cached_structures() {
+  const hdf5::LibraryLock lock;
+  hid_t file = -1;
+  EXPECT_EQ(H5Fget_obj_ids(static_cast<hid_t>(H5F_OBJ_ALL), H5F_OBJ_FILE, 1, &file), 1);
+  int entries = -1;
+  EXPECT_GE(H5Fget_mdc_size(file, nullptr, nullptr, nullptr, &entries), 0);
+  return entries;
+}
+
+TEST_F(ColumnsTest, ClosedColumnsLeaveNothingInTheMemoryOfHdf5) {
+  leave_bytes(0);
+  RandomRows listener(300, 5);
+  for (const bool swmr : {false, true}) {
+    auto store = create(300, &listener, swmr);
+    if (!swmr) listener.wait_for_ticks(RandomRows::ticks_max);
+    EXPECT_LT(cached_structures(), 100) << swmr;
+    ASSERT_TRUE(store->finish({}).ok());
   }
 }
 
