@@ -64,8 +64,10 @@ int compare(const H5FD_t* one, const H5FD_t* other) {
 
 herr_t query(const H5FD_t*, unsigned long* flags) {
   // No aggregation: each address is the space's to choose. The bytes are those of any HDF5 file.
-  if (flags != nullptr)
-    *flags = H5FD_FEAT_SUPPORTS_SWMR_IO | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE | H5FD_FEAT_ACCUMULATE_METADATA;
+  // H5FD_FEAT_ACCUMULATE_METADATA would be wrong. HDF5 reads beyond the end of a structure into its accumulator, which
+  // writes of raw data bypass. When it later writes the accumulator, it overwrites raw data between two structures with
+  // the bytes of before. Other drivers keep raw data and structures apart; this one does not.
+  if (flags != nullptr) *flags = H5FD_FEAT_SUPPORTS_SWMR_IO | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
   return 0;
 }
 

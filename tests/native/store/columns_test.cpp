@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "store/hdf5/column_memory.hpp"
+#include "store/hdf5/handles.hpp"
 #include "store_fixture.hpp"
 
 namespace penstock::store::testing {
@@ -129,6 +130,66 @@ TEST_F(ColumnsTest, AReaderSeesRowsOfThoseBeyondTheMemoryWhileTheFileGrows) {
   }
   EXPECT_TRUE(equal);
   ASSERT_TRUE(store->finish({}).ok());
+}
+
+double number_of(hid_t file, const std::string& path) {
+  double number = -1;
+  const auto dataset = H5Dopen2(file, path.c_str(), H5P_DEFAULT);
+  EXPECT_GE(H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, &number), 0) << path;
+  EXPECT_GE(H5Dclose(dataset), 0);
+  return number;
+}
+
+// HDF5's accumulator of structures overwrote values that are stored between two structures.
+TEST_F(ColumnsTest, ValuesOfTheTreeKeepTheirNumbersWhenStructuresNextToThemAreWritten) {
+  constexpr int numbers = 100;
+  for (const bool stay : {false, true}) {
+    SCOPED_TRACE(stay);
+    leave_bytes(stay ? ColumnMemory::bytes_max : 0);
+    auto layout = with_columns(20);
+    FinalValues last;
+    for (int i = 1; i <= numbers; ++i) {
+      const auto number = std::to_string(i);
+      layout.values.push_back({"/entry/first/" + number, scalar(double(i)), {{"units", std::string("m")}}});
+      last.values.push_back({"/entry/last/" + number, scalar(double(i)), {{"units", std::string("m")}}});
+      last.attributes.emplace_back("/entry/first", Attribute{"a" + number, scalar(double(i))});
+      last.attributes.emplace_back("/entry/last/" + number, Attribute{"end", scalar(double(i))});
+    }
+    RandomRows listener(20, 11);
+    auto options = small_options();
+    options.overwrite = true;
+    auto store = Store::create(posix_env(), path(), layout, options, &listener).value();
+    listener.wait_for_ticks(RandomRows::ticks_max);
+    last.frames = listener.longest();
+    ASSERT_TRUE(store->finish(last).ok());
+    expect_rows(path(), listener.model(), last.frames);
+    const PlainReader reader(path());
+    for (int i = 1; i <= numbers; ++i)
+      for (const std::string group : {"/entry/first/", "/entry/last/"})
+        EXPECT_EQ(number_of(reader.file(), group + std::to_string(i)), i) << group;
+    others_.give_back();
+  }
+}
+
+/// How many structures HDF5 keeps in memory for the only open file.
+int cached_structures() {
+  const hdf5::LibraryLock lock;
+  hid_t file = -1;
+  EXPECT_EQ(H5Fget_obj_ids(static_cast<hid_t>(H5F_OBJ_ALL), H5F_OBJ_FILE, 1, &file), 1);
+  int entries = -1;
+  EXPECT_GE(H5Fget_mdc_size(file, nullptr, nullptr, nullptr, &entries), 0);
+  return entries;
+}
+
+TEST_F(ColumnsTest, ClosedColumnsLeaveNothingInTheMemoryOfHdf5) {
+  leave_bytes(0);
+  RandomRows listener(300, 5);
+  for (const bool swmr : {false, true}) {
+    auto store = create(300, &listener, swmr);
+    if (!swmr) listener.wait_for_ticks(RandomRows::ticks_max);
+    EXPECT_LT(cached_structures(), 100) << swmr;
+    ASSERT_TRUE(store->finish({}).ok());
+  }
 }
 
 TEST_F(ColumnsTest, MemoryIsReturnedWhenTheFileCloses) {
