@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -180,9 +181,13 @@ TEST_F(RecorderTest, FramesOfAThreadThatIsNeverIdleAreWrittenInTime) {
     return *file->admit(std::move(frame)).value();
   };
   file->encode(admitted(0), 0, scratch);
-  std::jthread worker([&, task = admitted(1)]() mutable { file->encode(std::move(task), 0, scratch); });
-  std::this_thread::sleep_for(10ms);  // in the middle of the second frame, which takes ten times as long
-  file->tend(monotonic_ns(), 0);
+  std::atomic<bool> is_encoded = false;
+  std::jthread worker([&, task = admitted(1)]() mutable {
+    file->encode(std::move(task), 0, scratch);
+    is_encoded = true;
+  });
+  // Also in the middle of the second frame, which takes a hundred times as long as one round, whenever it begins.
+  for (; !is_encoded; std::this_thread::sleep_for(1ms)) file->tend(monotonic_ns(), 0);
   worker.join();
   for (int wait = 0; wait < 10'000 && file->stats().frames_written < 2; ++wait) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(file->stats().frames_written, 2u) << "nothing else writes them until a segment of 8 MiB is full";
