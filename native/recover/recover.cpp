@@ -123,6 +123,7 @@ class Recovery {
   Result<void> begin_writing();
   Result<void> take_structures_away(std::uint64_t front);
   Result<void> write();
+  Result<void> complete(store::hdf5::IndexFile& index, store::Space& space);
   Result<void> write_seal_alone();
   Result<std::unique_ptr<store::hdf5::IndexFile>> open_index(store::Space& space);
 
@@ -623,41 +624,8 @@ Result<void> Recovery::write() {
   store::Space space(file_, {extent_bytes, page_bytes}, used_bytes, front);
   auto opened = open_index(space);
   if (!opened.ok()) return note_damage(opened.error());
-  const auto index = std::move(*opened);
-  if (auto started = index->start(true); !started.ok()) return note_damage(started.error());
-  for (std::size_t done = 0; done < chosen_.size(); done += chunks_a_batch) {
-    const auto batch = std::span(chosen_).subspan(done, std::min(chunks_a_batch, chosen_.size() - done));
-    if (auto put = index->put_chunks(batch); !put.ok()) return note_damage(put.error());
-    progress_.advance(batch.size());
-  }
-  if (segments_.no_description) {
-    PEN_TRY(store::write_description_again(*file_, space, segments_.file_id, layout_of(segments_.description)));
-    PEN_TRY(remove_damaged_descriptions(*file_, segments_));
-  }
-  store::FinalValues values;
-  if (report_.way == Way::repair && (left_.marked_open || !was_completed(tree_)))
-    add_missing_parts(*file_, tree_, segments_, findings_, values);
-  values.frames = plan_.series ? frames_end_ : report_.frames;
-  PEN_ASSIGN(auto counts, write_rows(*index, segments_.description.columns, frames_, before_.states, states_of(tree_),
-                                     rows_.times, report_.frames));
-  LastKnown last{LastFrames(segments_.description.columns.size()), {}};
-  if (report_.way != Way::rebuild) last.in_columns = last_received(states_of(tree_));
-  if (master_ == nullptr) {
-    rows_.values.push_back({plan_.file, segments_.of_values});
-    PEN_ASSIGN(last.in_segments, write_values(env_, std::move(rows_.values), *index, segments_.description.columns,
-                                              frames_.begun, findings_));
-  }
-  const auto known = check::places_of(tree_).value_or(std::vector<std::uint64_t>());
-  PEN_TRY(write_places(*index, segments_.description.columns, chunk_frames_.new_places(known, frames_.whole)));
-  const auto is_there = [this](const std::string& path) { return has_object(path); };
-  if (report_.way == Way::rebuild || left_.marked_open || !was_completed(tree_))
-    PEN_TRY(add_last_rows(*index, segments_, last, frames_, is_there, findings_, values));
-  if (!plan_.series) {
-    std::move(counts.begin(), counts.end(), std::back_inserter(values.attributes));
-    add_end_time(tree_, segments_, rows_.times, values);
-  }
-  PEN_TRY(index->flush());
-  PEN_TRY(index->finish(values));
+  if (const auto completed = complete(**opened, space); !completed.ok()) return note_damage(completed.error());
+  opened->reset();
   PEN_ASSIGN(const auto superblock, store::read_own_superblock(*file_));
   const auto end = superblock ? superblock->end_of_file : space.end();
   PEN_TRY(file_->truncate(end));
@@ -669,6 +637,45 @@ Result<void> Recovery::write() {
   PEN_TRY(file_->sync());
   report_.written = true;
   return file_->unlock();
+}
+
+/// Enters chunks, rows and values. If HDF5 fails, structures that it had not read before may be damaged.
+Result<void> Recovery::complete(store::hdf5::IndexFile& index, store::Space& space) {
+  PEN_TRY(index.start(true));
+  for (std::size_t done = 0; done < chosen_.size(); done += chunks_a_batch) {
+    const auto batch = std::span(chosen_).subspan(done, std::min(chunks_a_batch, chosen_.size() - done));
+    PEN_TRY(index.put_chunks(batch));
+    progress_.advance(batch.size());
+  }
+  if (segments_.no_description) {
+    PEN_TRY(store::write_description_again(*file_, space, segments_.file_id, layout_of(segments_.description)));
+    PEN_TRY(remove_damaged_descriptions(*file_, segments_));
+  }
+  store::FinalValues values;
+  if (report_.way == Way::repair && (left_.marked_open || !was_completed(tree_)))
+    add_missing_parts(*file_, tree_, segments_, findings_, values);
+  values.frames = plan_.series ? frames_end_ : report_.frames;
+  PEN_ASSIGN(auto counts, write_rows(index, segments_.description.columns, frames_, before_.states, states_of(tree_),
+                                     rows_.times, report_.frames));
+  LastKnown last{LastFrames(segments_.description.columns.size()), {}};
+  if (report_.way != Way::rebuild) last.in_columns = last_received(states_of(tree_));
+  if (master_ == nullptr) {
+    auto sources = rows_.values;
+    sources.push_back({plan_.file, segments_.of_values});
+    PEN_ASSIGN(last.in_segments,
+               write_values(env_, std::move(sources), index, segments_.description.columns, frames_.begun, findings_));
+  }
+  const auto known = check::places_of(tree_).value_or(std::vector<std::uint64_t>());
+  PEN_TRY(write_places(index, segments_.description.columns, chunk_frames_.new_places(known, frames_.whole)));
+  const auto is_there = [this](const std::string& path) { return has_object(path); };
+  if (report_.way == Way::rebuild || left_.marked_open || !was_completed(tree_))
+    PEN_TRY(add_last_rows(index, segments_, last, frames_, is_there, findings_, values));
+  if (!plan_.series) {
+    std::move(counts.begin(), counts.end(), std::back_inserter(values.attributes));
+    add_end_time(tree_, segments_, rows_.times, values);
+  }
+  PEN_TRY(index.flush());
+  return index.finish(values);
 }
 
 }  // namespace

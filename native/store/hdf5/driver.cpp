@@ -7,6 +7,8 @@
 #include <new>
 #include <utility>
 
+#include "store/recovery/own_superblock.hpp"
+
 namespace penstock::store::hdf5 {
 namespace {
 
@@ -298,14 +300,26 @@ std::vector<const Change*> DriverContext::ordered() const {
   return list;
 }
 
-/// The superblock waits until the structures are consistent.
+/// All that is written so far, and as many bytes as the superblock says.
+Result<void> DriverContext::sync_up_to_end(Bytes superblock) {
+  const auto said = decode_own_superblock(superblock);
+  PEN_ASSIGN(const auto size, file->size());
+  if (said && size < said->end_of_file) PEN_TRY(file->truncate(said->end_of_file));
+  return file->sync();
+}
+
+/// The superblock waits until the structures are consistent. One that says that the file is closed waits until all of
+/// them are on the device: otherwise a loss of power could leave a finished file that is shorter than it says, as an
+/// incomplete copy is.
 Result<void> DriverContext::write_changes(Moment moment) {
   std::vector<std::byte> superblock;
   for (const auto* change : ordered()) {
-    if (change->address == 0 && moment == Moment::between)
+    if (change->address == 0 && moment == Moment::between) {
       superblock = change->bytes;
-    else
-      PEN_TRY(write_at(*file, change->bytes, change->address));
+      continue;
+    }
+    if (change->address == 0 && moment == Moment::end) PEN_TRY(sync_up_to_end(change->bytes));
+    PEN_TRY(write_at(*file, change->bytes, change->address));
   }
   changes.clear();
   if (!superblock.empty()) changes.add(0, superblock);

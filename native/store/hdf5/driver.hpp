@@ -87,6 +87,7 @@ struct DriverContext {
   Result<void> enter_in_journal(Moment moment);
   Result<void> write_fresh();
   Result<void> write_changes(Moment moment);
+  Result<void> sync_up_to_end(Bytes superblock);
   std::vector<const Change*> ordered() const;
   void take(Result<void> written);
 };

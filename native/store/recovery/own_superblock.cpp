@@ -44,16 +44,18 @@ std::uint32_t lookup3(Bytes bytes) {
 
 }  // namespace
 
+std::optional<OwnSuperblock> decode_own_superblock(Bytes block) {
+  constexpr std::string_view signature = "\x89HDF\r\n\x1a\n";
+  if (block.size() < own_superblock_bytes || as_text(block.first(signature.size())) != signature) return std::nullopt;
+  const auto crc = load_le<std::uint32_t>(block.data() + own_superblock_bytes - 4);
+  if (lookup3(block.first(own_superblock_bytes - 4)) != crc) return std::nullopt;
+  return OwnSuperblock{(std::to_integer<unsigned>(block[11]) & 1U) != 0, load_le<std::uint64_t>(block.data() + 28)};
+}
+
 Result<std::optional<OwnSuperblock>> read_own_superblock(File& file) {
   std::array<std::byte, own_superblock_bytes> block;
   PEN_ASSIGN(const auto count, file.read_at(block, 0));
-  constexpr std::string_view signature = "\x89HDF\r\n\x1a\n";
-  if (count < block.size() || as_text(Bytes(block).first(signature.size())) != signature)
-    return std::optional<OwnSuperblock>();
-  const auto crc = load_le<std::uint32_t>(block.data() + block.size() - 4);
-  if (lookup3(Bytes(block).first(block.size() - 4)) != crc) return std::optional<OwnSuperblock>();
-  return std::optional(
-      OwnSuperblock{(std::to_integer<unsigned>(block[11]) & 1U) != 0, load_le<std::uint64_t>(block.data() + 28)});
+  return decode_own_superblock(Bytes(block).first(count));
 }
 
 }  // namespace penstock::store

@@ -17,6 +17,7 @@ struct OwnSuperblock {
 };
 
 /// Nothing where it is not whole.
+std::optional<OwnSuperblock> decode_own_superblock(Bytes block);
 Result<std::optional<OwnSuperblock>> read_own_superblock(File& file);
 
 }  // namespace penstock::store
