@@ -33,6 +33,12 @@
 namespace penstock::recover {
 namespace {
 
+/// Of the states of frames in a file: all of it came.
+bool was_received(std::byte state) {
+  constexpr auto received = std::byte{1}, lost = std::byte{4};
+  return state == received || state == lost;
+}
+
 using check::Level;
 using check::state_path;
 using store::PlacedChunk;
@@ -109,7 +115,7 @@ class Recovery {
   Result<void> choose_chunks();
   Result<std::vector<Proof>> prove_what_lacks();
   void choose_among(std::span<const Candidate> same, std::span<const Proof> proofs);
-  bool was_on_its_way(Proof proof) const;
+  bool was_on_its_way(const Candidate& candidate, Proof proof) const;
   void report_left_out(const Candidate& candidate, Proof proof);
   void judge_frames();
   void report_lost();
@@ -375,19 +381,23 @@ Result<void> Recovery::choose_chunks() {
 }
 
 /// Beside an index that is whole: its recorder died while it wrote it, and never acknowledged it. Its frame is missing,
-/// as those are that the recorder had not begun to write.
-bool Recovery::was_on_its_way(Proof proof) const { return proof == Proof::cut_short && report_.way != Way::rebuild; }
+/// as those are that the recorder had not begun to write. A frame that the file calls received or lost was written.
+bool Recovery::was_on_its_way(const Candidate& candidate, Proof proof) const {
+  if (proof != Proof::cut_short || report_.way == Way::rebuild) return false;
+  const auto frame = ChunkFrames::first_of(segments_, candidate);
+  return frame >= before_.states.size() || !was_received(before_.states[frame]);
+}
 
 void Recovery::report_left_out(const Candidate& candidate, Proof proof) {
+  const bool on_its_way = was_on_its_way(candidate, proof);
   const bool read = proof != Proof::unreadable;
   ++report_.damaged;
   const bool cut_off = left_.cut_off && proof == Proof::cut_short;
-  const auto* remedy = was_on_its_way(proof) ? "it was not completely written; it is left out"
-                       : cut_off             ? "the file is cut off within it; its frame is lost"
-                       : read                ? "its bytes changed after they were written; its frame is lost"
-                                             : "it is left out; a later recovery tries again";
-  findings_.add({was_on_its_way(proof) ? Level::warning : Level::error,
-                 read ? "a chunk is corrupt" : "a chunk cannot be read",
+  const auto* remedy = on_its_way ? "it was not completely written; it is left out"
+                       : cut_off  ? "the file is cut off within it; its frame is lost"
+                       : read     ? "its bytes changed after they were written; its frame is lost"
+                                  : "it is left out; a later recovery tries again";
+  findings_.add({on_its_way ? Level::warning : Level::error, read ? "a chunk is corrupt" : "a chunk cannot be read",
                  fmt::format("{} frame {} at offset {}", segments_.description.datasets[candidate.dataset].path,
                              ChunkFrames::first_of(segments_, candidate), candidate.address),
                  "the checksum of its record", read ? "another" : "the storage gives an error", remedy});
@@ -401,7 +411,7 @@ void Recovery::choose_among(std::span<const Candidate> same, std::span<const Pro
     const auto& candidate = same[i];
     if (proofs[i] != Proof::whole) {
       report_left_out(candidate, proofs[i]);
-      is_lost = is_lost || !was_on_its_way(proofs[i]);
+      is_lost = is_lost || !was_on_its_way(candidate, proofs[i]);
       continue;
     }
     PlacedChunk chunk;
@@ -662,8 +672,12 @@ Result<void> Recovery::complete(store::hdf5::IndexFile& index, store::Space& spa
   if (master_ == nullptr) {
     auto sources = rows_.values;
     sources.push_back({plan_.file, segments_.of_values});
+    // Also those of frames whose pixels are lost.
+    std::vector<std::uint64_t> of_frames;
+    std::set_union(frames_.begun.begin(), frames_.begun.end(), frames_.damaged.begin(), frames_.damaged.end(),
+                   std::back_inserter(of_frames));
     PEN_ASSIGN(last.in_segments,
-               write_values(env_, std::move(sources), index, segments_.description.columns, frames_.begun, findings_));
+               write_values(env_, std::move(sources), index, segments_.description.columns, of_frames, findings_));
   }
   const auto known = check::places_of(tree_).value_or(std::vector<std::uint64_t>());
   PEN_TRY(write_places(index, segments_.description.columns, chunk_frames_.new_places(known, frames_.whole)));

@@ -185,7 +185,8 @@ class OwnStore final : public Store {
     PEN_TRY(index->start(options_.swmr));
     // Readers lock the file as well, shared; another writer is still kept out.
     if (options_.swmr) PEN_TRY(file_->lock(false));
-    if (options_.durability != Durability::none) PEN_TRY(file_->sync());
+    // A file that takes the place of another one must be whole after a loss of power, whatever the durability.
+    if (take_name || options_.durability != Durability::none) PEN_TRY(file_->sync());
     if (take_name) PEN_TRY(take_name());
     if (options_.durability != Durability::none) PEN_TRY(file_->sync_name());
     indexer_ = std::make_unique<hdf5::Indexer>(std::move(index), options_, listener, counters_);

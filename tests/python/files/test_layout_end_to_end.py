@@ -453,3 +453,20 @@ def test_a_series_does_not_go_on_in_another_layout(
     assert isinstance(refused, SeriesRefused)
     assert "use the layout with which the file was started" in refused.message
     assert path.read_bytes() == before
+
+
+def test_copied_part_has_the_values_of_its_frames(recorded: Recorded, run: Run, tmp_path: Path) -> None:
+    layout = tmp_path / "dose.yaml"
+    layout.write_text(
+        (LAYOUTS / "nxmx.yaml").read_text(encoding="utf-8")
+        + "      monitor: {tree: {dose: {metadata: Dose}}}\n",
+        encoding="utf-8",
+    )
+    frames = frames_of("uint16")
+    told = [{"Dose": 0.5 * number} for number in range(len(frames))]
+    path = recorded(frames, "--layout", str(layout), user_data=told)
+    exported = run("export", str(path), "--for", "eiger", "--copy", "--frames", "2:5")
+    assert exported.returncode == 0, exported.stderr
+    (master,) = tmp_path.glob("*_master.h5")
+    with h5py.File(master) as file:
+        assert list(file["/entry/monitor/dose"]) == [1.0, 1.5, 2.0]

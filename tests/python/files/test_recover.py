@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -14,7 +15,8 @@ from pathlib import Path
 
 import h5py
 import pytest
-from conftest import Record, RecordCommand
+from conftest import Record, RecordCommand, Recorded
+from detector_stream import frames_of as images_of
 from mid_series import ended_in_mid_series, kill, native_recorder, stamps_are_right
 from plain_client import Client, frames_of
 
@@ -151,3 +153,10 @@ def test_a_recorder_that_was_killed_names_the_remedy(record: Record, run: Run, t
     kill(record(tmp_path))
     assert f"({tmp_path}/*.h5)" in logs[1], logs[1]
     assert "`penstock recover FILE`" in logs[1]
+
+
+def test_recording_with_the_name_of_a_replacement_is_left_alone(recorded: Recorded, run: Run) -> None:
+    path = recorded(images_of("uint16"))
+    other = shutil.copy(path, path.with_name(f".{path.name}.new"))
+    assert run("recover", str(path)).returncode == 0
+    assert other.read_bytes() == path.read_bytes()

@@ -14,7 +14,7 @@ from unittest.mock import Mock
 
 import psutil
 import pytest
-from laboratories import SMALL, Run, free_name, requires, up, watchers, without_traces
+from laboratories import SMALL, Run, free_name, requires, traces, up, watchers, without_traces
 from warm_command import popen
 
 from penstock.lab import sweep as sweep_module
@@ -200,8 +200,11 @@ def test_a_command_that_is_killed_while_it_brings_one_up_leaves_nothing(name: st
     time.sleep(random.Random(seed).uniform(0, 0.2 if kind == "xfs" else 1.5))
     process.kill()
     process.communicate()
-    if is_up(Place(name)) and Place(name).state.exists():
-        # It was up before: then it stays, by intention.
+    # If it was up at the moment of the kill, it stays, by intention; it may write its state a moment later.
+    deadline = time.monotonic() + 10
+    while traces(name) and not Place(name).state.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    if is_up(Place(name)):
         time.sleep(1.0)
         subprocess.run([sys.executable, "-m", "penstock", "lab", "down", name], check=True)
     without_traces(name)

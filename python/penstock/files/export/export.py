@@ -164,10 +164,11 @@ class _Copy:
                 _copy_dataset(item, into, name, self._rows_of(item, source))
 
     def _rows_of(self, item: h5py.Dataset, parent: h5py.Group) -> slice:
-        """Returns the rows to copy: of an axis with a value per frame, those of the exported frames."""
+        """Returns the rows to copy: of an axis or a column with rows for frames, those of the exported."""
         is_axis = attribute_of(parent, "NX_class") == "NXtransformations"
-        per_frame = is_axis and item.shape == (self.recorded_frames,) and self.recorded_frames > 1
-        return self.stretch if per_frame else slice(None)
+        is_column = bool(item.shape) and item.maxshape[0] is None  # it grew with the frames
+        per_frame = (is_axis or is_column) and item.shape[:1] == (self.recorded_frames,)
+        return self.stretch if per_frame and self.recorded_frames > 1 else slice(None)
 
     def _is_frames(self, item: h5py.Dataset) -> bool:
         return bool(item.is_virtual or (item.ndim >= 3 and item.shape[-2:] == self.frame))
