@@ -178,6 +178,30 @@ Result<void> make_assembled(hid_t file, const ChunkedNode& node) {
   return write_attributes(file, assembled.path, node.attributes);
 }
 
+Result<void> make_subset(hid_t file, const ChunkedNode& node, const Subset& subset, std::span<const FrameRun> runs,
+                         std::span<const LinkNode> links) {
+  std::uint64_t frames = 0;
+  for (const auto& run : runs) frames += run.count;
+  PEN_ASSIGN(const auto properties, properties_of(node));
+  const auto source = escaped(node.path);
+  std::uint64_t done_frames = 0;
+  for (const auto& run : runs) {
+    PEN_ASSIGN(const auto here, frames_space(node, frames, done_frames, 1, run.count));
+    const auto rows = run.first + (run.count - 1) * run.stride + 1;
+    PEN_ASSIGN(const auto there, frames_space(node, rows, run.first, run.stride, run.count));
+    PEN_TRY(done(H5Pset_virtual(properties.get(), here.get(), ".", source.c_str(), there.get()), "map frames"));
+    done_frames += run.count;
+  }
+  PEN_TRY(remove(file, subset.path));
+  const auto dimensions = with_frames(node, frames);
+  PEN_ASSIGN(const auto space, simple_space(dimensions, dimensions));
+  PEN_TRY(create(file, subset.path, node.type, space.get(), properties.get()));
+  for (const auto& link : links)
+    if (link.target == subset.path && H5Lexists(file, link.path.c_str(), H5P_DEFAULT) > 0)
+      PEN_TRY(replace_link(file, link));
+  return write_attributes(file, subset.path, subset.attributes);
+}
+
 Result<void> make_virtual(hid_t file, const ChunkedNode& node, const Members& members) {
   if (members.frames == 0 || members.ranks > 1) return make_chunked(file, node);
   PEN_ASSIGN(const auto properties, properties_of(node));
