@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -168,3 +169,50 @@ def test_killed_recorders_file_gets_its_datasets_by_each_way(
             assert content["/plot/data"] == content["/tomo/image"]
             assert content["/tomo/image"].attrs["kind"] == "projections"
         assert run("check", str(file)).returncode == 0
+
+
+def test_readers_of_a_growing_file_choose_by_the_value(record: Record, tmp_path: Path, layout: str) -> None:
+    recorder = record(tmp_path, "--layout", layout)
+    frames = pixels_of(len(VALUES))
+    with Series(recorder.address, dtype="uint16", shape=frames.shape[1:], frames=0, name="s") as series:
+        for number, value in enumerate(VALUES):
+            series.send(frames[number], number=number, metadata=metadata_of(number, value))
+        series.wait_acknowledged()
+        deadline = time.monotonic() + 30
+        while True:
+            with h5py.File(tmp_path / "s.h5", swmr=True) as content:
+                values = content["/Where"].asstr()[...]
+                seen = content[ALL][...]
+                assert content["/tomo/dark"].shape == (0, *frames.shape[1:]), "not before the end"
+            if min(len(values), len(seen)) == len(frames) or time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+    assert numpy.array_equal(numpy.flatnonzero(values == "/tomo/dark"), [0, 4])
+    assert numpy.array_equal(seen, frames)
+
+
+@pytest.mark.slow
+def test_dataset_with_too_many_stretches_stays_empty_with_a_warning(
+    record: Record, run: Run, tmp_path: Path
+) -> None:
+    layout = tmp_path / "many.yaml"
+    layout.write_text("destination: where\ntree: {a: {frames: 0}, b: {frames: 0}}\n", encoding="utf-8")
+    recorder = record(tmp_path, "--layout", str(layout))
+    count = 12400
+    # Distances of 1 and 2 in turn: no more than two frames make a stretch.
+    in_b = numpy.arange(count) % 3 != 2
+    frames = numpy.arange(count * 64, dtype="uint32").reshape(count, 8, 8)
+    with Series(recorder.address, dtype="uint32", shape=(8, 8), frames=count, name="s") as series:
+        for number, frame in enumerate(frames):
+            series.send(frame, number=number, metadata={"where": "/b" if in_b[number] else "/a"})
+    recorder.series_end()
+    code, log = recorder.stop()
+    assert code == 0
+    assert "/b stays empty" in log
+    with h5py.File(tmp_path / "s.h5") as content:
+        assert content["/b"].shape[0] == 0
+        assert "left_empty" in content["/b"].attrs
+        assert numpy.array_equal(content["/a"][...], frames[~in_b])
+        assert len(content["/a"].virtual_sources()) == 1
+        assert numpy.array_equal(content["/entry/penstock/frames/destination"][...], in_b)
+    is_clean(run, tmp_path / "s.h5")
