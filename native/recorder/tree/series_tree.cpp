@@ -152,10 +152,6 @@ store::FileLayout SeriesTree::tree(store::Placement placement) const {
 
 store::FileLayout SeriesTree::layout(store::Placement placement) const {
   auto layout = tree(placement);
-  const auto& user_layout = spec_.config().layout;
-  if (user_layout && user_layout->has_destinations() && !layout.subsets)
-    spdlog::warn("{}: the frames of a scan are all in {}; the layout's other datasets for frames are left out",
-                 spec_.path(), layout.chunked.front().path);
   store_apart(layout, spec_.series(), spec_.mosaic());
   return layout;
 }

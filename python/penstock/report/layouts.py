@@ -94,8 +94,8 @@ def _reported(node: Node, layout: Layout) -> str:
 
 def _chosen(node: Node, layout: Layout) -> str:
     """Which of the frames, if a value of theirs chooses."""
-    datasets = layout.destinations() if layout.destination is not None else []
-    if node not in datasets or len(datasets) < 2:
+    datasets = layout.destinations() if layout.chooses else []
+    if node not in datasets:
         return ""
     others = ", and those that name no dataset" if node is datasets[0] else ""
     return f' whose "{layout.destination}" is {node.path}{others}'

@@ -216,3 +216,11 @@ def test_dataset_with_too_many_stretches_stays_empty_with_a_warning(
         assert len(content["/a"].virtual_sources()) == 1
         assert numpy.array_equal(content["/entry/penstock/frames/destination"][...], in_b)
     is_clean(run, tmp_path / "s.h5")
+
+
+def test_scan_with_destinations_gives_a_warning(run: Run, tmp_path: Path, layout: str) -> None:
+    scan = tmp_path / "scan.yaml"
+    scan.write_text("scan: {axes: [{name: x, values: [0, 1, 2, 3]}]}\n", encoding="utf-8")
+    planned = run("record", str(scan), "--layout", layout, "--folder", str(tmp_path), "--dry-run")
+    assert planned.returncode == 0, planned.stderr
+    assert "frames of a scan are all in /tomo/image" in " ".join(planned.stderr.split())

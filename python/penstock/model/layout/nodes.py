@@ -133,6 +133,11 @@ class Layout:
         return sorted(datasets, key=lambda node: (not node.default, node.path))
 
     @property
+    def chooses(self) -> bool:
+        """Whether a value of each frame chooses its dataset."""
+        return self.destination is not None and len(self.destinations()) > 1
+
+    @property
     def errors(self) -> Sequence[Finding]:
         return [finding for finding in self.findings if finding.level == "error"]
 
