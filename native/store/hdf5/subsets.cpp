@@ -13,19 +13,14 @@ namespace penstock::store::hdf5 {
 namespace {
 
 /// HDF5 reads all mappings of a dataset when it opens it, and goes through them whenever it reads a frame.
-constexpr std::size_t runs_max = 4096;
+constexpr std::size_t mappings_max = 4096;
 constexpr std::size_t rows_a_batch = 4096;
 constexpr auto received = std::byte{1}, partial = std::byte{5};
 constexpr std::int16_t nowhere = -1;
 
-/// The dataset with all frames, as readers see it.
-ChunkedNode shown(const ChunkedNode& node) {
-  ChunkedNode frames;
-  frames.path = node.assembled ? node.assembled->path : node.path;
-  frames.type = node.type;
-  frames.frame_shape = node.assembled ? node.assembled->frame_shape(node.frame_shape) : node.frame_shape;
-  frames.fill = node.fill;
-  return frames;
+/// Of each run of frames.
+std::size_t mappings_a_run(const ChunkedNode& node) {
+  return node.assembled ? (node.assembled->row_gaps.size() + 1) * (node.assembled->column_gaps.size() + 1) : 1;
 }
 
 Result<ColumnId> column_at(const std::vector<ColumnNode>& columns, const std::string& path, std::size_t bytes) {
@@ -43,7 +38,7 @@ struct Subsets::Found {
 };
 
 Subsets::Subsets(const FileLayout& layout)
-    : subsets_(*layout.subsets), frames_(shown(layout.chunked.front())), columns_(layout.columns) {
+    : subsets_(*layout.subsets), frames_(layout.chunked.front()), columns_(layout.columns) {
   const auto is_one = [&](const LinkNode& link) {
     return std::any_of(subsets_.datasets.begin(), subsets_.datasets.end(),
                        [&](const auto& subset) { return subset.path == link.target; });
@@ -64,7 +59,7 @@ Result<Subsets::Found> Subsets::find_frames(hid_t file, Columns& columns) const 
   std::map<std::string, std::int16_t, std::less<>> positions;
   for (const auto& subset : subsets_.datasets)
     positions.emplace(subset.path, static_cast<std::int16_t>(positions.size()));
-  Found found{std::vector(subsets_.datasets.size(), FrameRuns(runs_max))};
+  Found found{std::vector(subsets_.datasets.size(), FrameRuns(mappings_max / mappings_a_run(frames_)))};
   for (std::uint64_t first = 0;; first += rows_a_batch) {
     PEN_ASSIGN(const auto state, columns.rows(file, states, first, rows_a_batch));
     PEN_ASSIGN(const auto text, columns.rows(file, choice, first, rows_a_batch));
@@ -84,14 +79,15 @@ Result<Subsets::Found> Subsets::find_frames(hid_t file, Columns& columns) const 
 
 Result<void> Subsets::complete(hid_t file, Columns& columns) const {
   PEN_ASSIGN(const auto found, find_frames(file, columns));
+  const auto& all = frames_.assembled ? frames_.assembled->path : frames_.path;
   for (std::size_t i = 0; i < subsets_.datasets.size(); ++i) {
     auto subset = subsets_.datasets[i];
     const auto& runs = found.runs[i];
     if (runs.too_many()) {
-      spdlog::warn("{} stays empty: its frames are in more than {} stretches. Their numbers are the rows of {} with {}",
-                   subset.path, runs_max, subsets_.numbers, i);
+      spdlog::warn("{} stays empty: its frames need more than {} mappings. Their numbers are the rows of {} with {}",
+                   subset.path, mappings_max, subsets_.numbers, i);
       subset.attributes.push_back(
-          {"left_empty", fmt::format("its frames are those in {} with {} in {}", frames_.path, i, subsets_.numbers)});
+          {"left_empty", fmt::format("its frames are those in {} with {} in {}", all, i, subsets_.numbers)});
     }
     const auto list = runs.too_many() ? std::vector<FrameRun>() : runs.list();
     PEN_TRY(make_subset(file, frames_, subset, list, links_), "{}", subset.path);
