@@ -479,7 +479,9 @@ LAYOUT_ELEMENTS = (
     (
         "`global`",
         "`name`, `ndattribute`",
-        "ignored with a warning, including `detector_data_destination`",
+        "`detector_data_destination`: the value with the path of the dataset for each frame "
+        "([how](../how-to/record/choose-a-layout.md#sort-frames-into-several-datasets)). "
+        "Others are ignored with a warning",
     ),
     (
         "`group`",
@@ -501,8 +503,8 @@ LAYOUT_ELEMENTS = (
     (
         "",
         "`det_default`",
-        "selects the dataset that gets all frames if there are several, by default the first by path; "
-        "the others, and links to them, are left out with a warning",
+        "selects the dataset that gets all frames that choose none, by default the first by path; without "
+        "`detector_data_destination` the others, and links to them, are left out with a warning",
     ),
     (
         "",

@@ -107,9 +107,10 @@ void add_least_tree(const Description& description, const Segments* master, stor
 /// Rows that no segment has. States and times of arrival follow from the frames.
 void report_lost_rows(const Segments& segments, check::Findings& findings) {
   if (segments.candidates.empty()) return;
+  const auto& subsets = segments.description.subsets;
   for (const auto& column : segments.description.columns) {
     if (column.in_segments || column.path == check::state_path || column.path == check::places_path ||
-        column.path == received_path)
+        column.path == received_path || (subsets && column.path == subsets->numbers))
       continue;
     findings.add({Level::error,
                   "the rows of a column cannot be recovered",
@@ -138,6 +139,7 @@ void leave_out_last_rows(const Segments& segments, store::FileLayout& layout, ch
       remove_attribute(layout.values);
       remove_attribute(layout.chunked);
       remove_attribute(layout.columns);
+      if (layout.subsets) remove_attribute(layout.subsets->datasets);
     }
     if (segments.candidates.empty()) continue;
     findings.add({check::Level::error,
@@ -164,6 +166,8 @@ std::vector<store::LinkNode> possible_links(const std::vector<store::LinkNode>& 
     add(node.path);
     if (node.assembled) add(node.assembled->path);
   }
+  if (layout.subsets)
+    for (const auto& node : layout.subsets->datasets) add(node.path);
   std::vector<store::LinkNode> possible;
   for (const auto& link : links) {
     if (!paths.contains(link.target)) continue;
@@ -183,6 +187,7 @@ store::FileLayout rebuilt_layout(File& file, const Segments& segments, const Seg
   layout.columns = description.columns;
   layout.members = description.members;
   layout.member = description.member;
+  layout.subsets = description.subsets;
   if (description.has_tree) {
     layout.groups = description.groups;
     for (auto node : description.values)

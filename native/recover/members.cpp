@@ -119,6 +119,11 @@ store::FileLayout master_layout(const check::Tree& tree, const store::format::De
     for (const auto& path : dataset->info.paths)
       if (path != node.path) layout.links.push_back({path, node.path});
   }
+  layout.subsets = description.subsets;
+  if (layout.subsets)
+    for (const auto& link : description.links)
+      for (const auto& subset : layout.subsets->datasets)
+        if (link.target == subset.path) layout.links.push_back(link);
   return layout;
 }
 

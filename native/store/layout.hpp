@@ -143,6 +143,23 @@ struct ColumnNode {
   }
 };
 
+/// A dataset of FrameSubsets.
+struct Subset {
+  std::string path;
+  std::vector<Attribute> attributes = {};
+};
+
+constexpr std::size_t subsets_max = 256;
+
+/// Datasets among which a value of each frame chooses. The first chunked dataset has all frames, without a scan. A
+/// subset is empty until the file is finished; then it is a virtual dataset of its frames, by rising number.
+struct FrameSubsets {
+  std::string choice;            ///< path of the text column with the path of each frame's subset
+  std::string states;            ///< path of the column of states: those of 1 (received) and 5 (partial) have pixels
+  std::string numbers;           ///< path of the i16 column that gets the position in `datasets`; of no frame: -1
+  std::vector<Subset> datasets;  ///< the first has the frames whose value is none of the paths
+};
+
 /// Where the chunks of a master file lie: in other files of its folder, its members. Rank r of `ranks` writes members
 /// r, r + ranks, …; with `frames` above 0 each holds at most this many frames, the first ones in the first member of a
 /// rank, and then row 0 is the first of these. Otherwise a rank has one member, and a row is a frame's number.
@@ -184,6 +201,7 @@ struct FileLayout {
   std::vector<LinkNode> links;            ///< made last
   std::optional<Members> members;         ///< then the chunked datasets are virtual
   std::optional<MemberMark> member = {};  ///< of a member
+  std::optional<FrameSubsets> subsets = {};
 };
 
 }  // namespace penstock::store

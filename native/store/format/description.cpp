@@ -56,6 +56,18 @@ json to_json(const ChunkedNode& node) {
   return object;
 }
 
+json to_json(const FrameSubsets& subsets) {
+  auto datasets = json::array();
+  for (const auto& subset : subsets.datasets) {
+    datasets.push_back({{"path", subset.path}});
+    put_attributes(datasets.back(), subset.attributes);
+  }
+  return {{"choice", subsets.choice},
+          {"states", subsets.states},
+          {"numbers", subsets.numbers},
+          {"datasets", std::move(datasets)}};
+}
+
 Error bad(std::string_view what) { return make_error(Errc::malformed, "description: {}", what); }
 
 Result<std::string> text_at(const json& object, const char* key) {
@@ -253,6 +265,46 @@ Result<MemberMark> parse_member(const json& object) {
   return mark;
 }
 
+Result<std::string> path_at(const json& object, const char* key) {
+  PEN_ASSIGN(auto path, text_at(object, key));
+  if (path.empty() || path.front() != '/') return bad(fmt::format("'{}' is the path '{}'", key, path));
+  return path;
+}
+
+Result<Subset> parse_subset(const json& object) {
+  if (!object.is_object()) return bad("a subset is not an object");
+  Subset subset;
+  PEN_ASSIGN(subset.path, path_at(object, "path"));
+  PEN_ASSIGN(subset.attributes, attributes_in(object), "{}", subset.path);
+  return subset;
+}
+
+Result<FrameSubsets> parse_subsets(const json& object) {
+  if (!object.is_object()) return bad("'subsets' is not an object");
+  FrameSubsets subsets;
+  PEN_ASSIGN(subsets.choice, path_at(object, "choice"));
+  PEN_ASSIGN(subsets.states, path_at(object, "states"));
+  PEN_ASSIGN(subsets.numbers, path_at(object, "numbers"));
+  PEN_ASSIGN(subsets.datasets, parse_list<Subset>(object, "datasets", parse_subset));
+  if (subsets.datasets.empty() || subsets.datasets.size() > subsets_max)
+    return bad(
+        fmt::format("there are {} subsets of the frames; 1 to {} are possible", subsets.datasets.size(), subsets_max));
+  return subsets;
+}
+
+/// They replace what is at their paths.
+Result<void> check_subsets(const Description& description) {
+  if (description.datasets.empty() || !description.datasets.front().scan_shape.empty())
+    return bad("there are subsets of the frames of a scan, or of no frames");
+  for (const auto& subset : description.subsets->datasets) {
+    const auto is_there = [&](const auto& node) { return node.path == subset.path; };
+    if (std::any_of(description.datasets.begin(), description.datasets.end(), is_there) ||
+        std::any_of(description.columns.begin(), description.columns.end(), is_there))
+      return bad(fmt::format("a subset of the frames and a dataset have the path {}", subset.path));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string describe(const FileLayout& layout) {
@@ -275,6 +327,7 @@ std::string describe(const FileLayout& layout) {
                            {"suffix", layout.members->suffix},
                            {"frames", layout.members->frames},
                            {"ranks", layout.members->ranks}};
+  if (layout.subsets) document["subsets"] = to_json(*layout.subsets);
   if (layout.member) document["member"] = {{"master", layout.member->master}, {"number", layout.member->number}};
   return document.dump(-1, ' ', true, json::error_handler_t::replace);
 }
@@ -301,6 +354,10 @@ Result<Description> parse_description(std::string_view text) {
   }
   if (const auto member = document.find("member"); member != document.end()) {
     PEN_ASSIGN(description.member, parse_member(*member));
+  }
+  if (const auto subsets = document.find("subsets"); subsets != document.end()) {
+    PEN_ASSIGN(description.subsets, parse_subsets(*subsets));
+    PEN_TRY(check_subsets(description));
   }
   if (const auto sealed = document.find("sealed"); sealed != document.end())
     description.sealed = sealed->is_boolean() && sealed->get<bool>();

@@ -20,6 +20,8 @@ struct Description {
   std::optional<Members> members;  ///< names and numbers alone
   std::optional<MemberMark> member;
 
+  std::optional<FrameSubsets> subsets;
+
   /// Whether it has all of the tree; without it the attributes of datasets and columns are not known either.
   bool has_tree = false;
   std::vector<GroupNode> groups;

@@ -78,14 +78,19 @@ Result<void> Columns::put(hid_t file, ColumnId column_id, RowRun rows, Bytes dat
 }
 
 Result<std::optional<std::vector<std::byte>>> Columns::row(hid_t file, ColumnId column_id, std::uint64_t number) {
+  PEN_ASSIGN(auto bytes, rows(file, column_id, number, 1));
+  return bytes.empty() ? std::nullopt : std::optional(std::move(bytes));
+}
+
+Result<std::vector<std::byte>> Columns::rows(hid_t file, ColumnId column_id, std::uint64_t first, std::uint64_t count) {
   PEN_ASSIGN(auto* const column, find(column_id));
-  if (number >= column->dimensions[0]) return std::optional<std::vector<std::byte>>();
+  const std::uint64_t length = column->dimensions[0];
+  if (first >= length || count == 0) return std::vector<std::byte>();
   const bool is_open = static_cast<bool>(column->dataset);
   if (!is_open) PEN_TRY(open(file, *column, 0));
-  auto bytes = read(*column, number);
+  auto bytes = read(*column, first, std::min(count, length - first));
   if (!is_open) PEN_TRY(close(*column));
-  if (!bytes.ok()) return bytes.error();
-  return std::optional(std::move(*bytes));
+  return bytes;
 }
 
 /// Rows may be arrays, of which each is taken as a whole.
@@ -113,12 +118,12 @@ Result<void> Columns::write(Column& column, RowRun rows, std::uint64_t count, By
               fmt::format("write rows of {}", column.path));
 }
 
-Result<std::vector<std::byte>> Columns::read(const Column& column, std::uint64_t number) {
-  PEN_ASSIGN(const auto selection, select(column, {number}, 1));
-  std::vector<std::byte> bytes(column.row_bytes);
+Result<std::vector<std::byte>> Columns::read(const Column& column, std::uint64_t first, std::uint64_t count) {
+  PEN_ASSIGN(const auto selection, select(column, {first}, count));
+  std::vector<std::byte> bytes(count * column.row_bytes);
   PEN_TRY(done(H5Dread(column.dataset.get(), column.type.get(), selection.in_memory.get(), selection.in_file.get(),
                        H5P_DEFAULT, bytes.data()),
-               fmt::format("read a row of {}", column.path)));
+               fmt::format("read rows of {}", column.path)));
   return bytes;
 }
 

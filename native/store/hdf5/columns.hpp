@@ -26,6 +26,8 @@ class Columns {
   Result<void> put(hid_t file, ColumnId column, RowRun rows, Bytes data);
   /// Nothing behind the last one.
   Result<std::optional<std::vector<std::byte>>> row(hid_t file, ColumnId column, std::uint64_t number);
+  /// From row `first` on at most `count`, and fewer where the column ends.
+  Result<std::vector<std::byte>> rows(hid_t file, ColumnId column, std::uint64_t first, std::uint64_t count);
   /// Before the file is closed, and after it was flushed, because only a flush reports errors.
   void close();
 
@@ -47,7 +49,7 @@ class Columns {
   static Result<void> close(Column& column);
   static Result<Selection> select(const Column& column, RowRun rows, std::uint64_t count);
   static Result<void> write(Column& column, RowRun rows, std::uint64_t count, Bytes data);
-  static Result<std::vector<std::byte>> read(const Column& column, std::uint64_t number);
+  static Result<std::vector<std::byte>> read(const Column& column, std::uint64_t first, std::uint64_t count);
 
   std::vector<Column> columns_;
   ColumnMemory memory_;  ///< of the columns if they stay open

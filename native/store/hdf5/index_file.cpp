@@ -5,6 +5,7 @@
 
 #include "store/hdf5/columns.hpp"
 #include "store/hdf5/driver.hpp"
+#include "store/hdf5/subsets.hpp"
 #include "store/hdf5/tree.hpp"
 #include "store/hdf5/values.hpp"
 #include "store/hdf5/virtual.hpp"
@@ -186,6 +187,7 @@ class IndexFileOfHdf5 final : public IndexFile {
       }
     }
     for (const auto& node : layout.columns) columns_.add(node);
+    if (layout.subsets) subsets_.emplace(layout);
     return {};
   }
 
@@ -305,6 +307,7 @@ class IndexFileOfHdf5 final : public IndexFile {
     PEN_TRY(open_datasets(values.frames));
     for (auto& node : chunked_) PEN_TRY(node.grow(node.length(values.frames)));
     PEN_TRY(complete_virtual_datasets(values.frames));
+    if (subsets_) PEN_TRY(subsets_->complete(file_.get(), columns_));
     for (const auto& group : values.groups) {
       PEN_TRY(make_group(file_.get(), group.path));
       PEN_TRY(write_attributes(file_.get(), group.path, group.attributes));
@@ -330,6 +333,7 @@ class IndexFileOfHdf5 final : public IndexFile {
   std::optional<MemberMap> map_;       ///< of a master file
   FileLayout layout_;                  ///< of a master file
   Columns columns_;
+  std::optional<Subsets> subsets_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "store/hdf5/plugins/filter_names.hpp"
+#include "store/hdf5/subsets.hpp"
 #include "store/hdf5/values.hpp"
 #include "store/hdf5/virtual.hpp"
 
@@ -130,6 +131,7 @@ Result<void> make_tree(hid_t file, const FileLayout& layout, DriverContext& cont
             node.path);
     if (node.assembled) PEN_TRY(make_assembled(file, node), "dataset {}", node.assembled->path);
   }
+  if (layout.subsets) PEN_TRY(Subsets(layout).make(file), "datasets of some of the frames");
   for (const auto& node : layout.columns)
     PEN_TRY(make_column(file, node, layout.columns.size()), "column {}", node.path);
   for (const auto& node : layout.links) PEN_TRY(make_link(file, node));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "store/hdf5/tree.hpp"
 #include "store/hdf5/values.hpp"
@@ -34,13 +35,23 @@ Result<Handle> simple_space(const Dimensions& dimensions, const Dimensions& dime
                H5Sclose, "make a dataspace");
 }
 
-/// `count` whole frames from `first` on, `stride` apart, of `extent`.
+/// A part of a frame.
+struct Rectangle {
+  std::array<hsize_t, 2> first;
+  std::array<hsize_t, 2> extent;
+};
+
+/// `count` frames from `first` on, `stride` apart, of `extent`: all of them, or the same part of each.
 Result<Handle> frames_space(const ChunkedNode& node, std::uint64_t extent, std::uint64_t first, std::uint64_t stride,
-                            std::uint64_t count) {
+                            std::uint64_t count, const std::optional<Rectangle>& part = {}) {
   const auto dimensions = with_frames(node, extent);
   PEN_ASSIGN(auto space, simple_space(dimensions, dimensions));
   Dimensions start(dimensions.size(), 0), step(dimensions.size(), 1), blocks(dimensions.size(), 1);
   auto block = with_frames(node, 1);
+  if (part) {
+    std::copy(part->first.begin(), part->first.end(), start.end() - 2);
+    std::copy(part->extent.begin(), part->extent.end(), block.end() - 2);
+  }
   start[0] = first;
   step[0] = stride;
   blocks[0] = count;
@@ -155,27 +166,77 @@ Result<Handle> band_space(const ChunkedNode& node, const std::vector<std::uint64
   return space;
 }
 
+/// The pixels between gaps: where they are in a frame with the gaps, and in a stored one.
+struct Band {
+  std::array<hsize_t, 2> shown;
+  std::array<hsize_t, 2> stored;
+  std::array<hsize_t, 2> extent;
+};
+
+std::vector<Band> bands_of(const ChunkedNode& node) {
+  const auto& assembled = *node.assembled;
+  const auto rows = node.frame_shape[node.frame_shape.size() - 2] / (assembled.row_gaps.size() + 1);
+  const auto columns = node.frame_shape.back() / (assembled.column_gaps.size() + 1);
+  std::vector<Band> bands;
+  for (std::size_t i = 0, row_at = 0; i <= assembled.row_gaps.size(); ++i) {
+    for (std::size_t j = 0, column_at = 0; j <= assembled.column_gaps.size(); ++j) {
+      bands.push_back({{row_at, column_at}, {i * rows, j * columns}, {rows, columns}});
+      if (j < assembled.column_gaps.size()) column_at += columns + assembled.column_gaps[j];
+    }
+    if (i < assembled.row_gaps.size()) row_at += rows + assembled.row_gaps[i];
+  }
+  return bands;
+}
+
 }  // namespace
 
 Result<void> make_assembled(hid_t file, const ChunkedNode& node) {
   const auto& assembled = *node.assembled;
   const auto shape = assembled.frame_shape(node.frame_shape);
-  const auto rows = node.frame_shape[node.frame_shape.size() - 2] / (assembled.row_gaps.size() + 1);
-  const auto columns = node.frame_shape.back() / (assembled.column_gaps.size() + 1);
   const auto source = escaped(node.path);
   PEN_ASSIGN(const auto properties, properties_of(node));
-  for (std::size_t i = 0, row_at = 0; i <= assembled.row_gaps.size(); ++i) {
-    for (std::size_t j = 0, column_at = 0; j <= assembled.column_gaps.size(); ++j) {
-      PEN_ASSIGN(const auto here, band_space(node, shape, {row_at, column_at}, {rows, columns}));
-      PEN_ASSIGN(const auto there, band_space(node, node.frame_shape, {i * rows, j * columns}, {rows, columns}));
-      PEN_TRY(done(H5Pset_virtual(properties.get(), here.get(), ".", source.c_str(), there.get()), "map an element"));
-      if (j < assembled.column_gaps.size()) column_at += columns + assembled.column_gaps[j];
-    }
-    if (i < assembled.row_gaps.size()) row_at += rows + assembled.row_gaps[i];
+  for (const auto& band : bands_of(node)) {
+    PEN_ASSIGN(const auto here, band_space(node, shape, band.shown, band.extent));
+    PEN_ASSIGN(const auto there, band_space(node, node.frame_shape, band.stored, band.extent));
+    PEN_TRY(done(H5Pset_virtual(properties.get(), here.get(), ".", source.c_str(), there.get()), "map an element"));
   }
   PEN_ASSIGN(const auto space, simple_space(growing(node, shape, 0), growing(node, shape, H5S_UNLIMITED)));
   PEN_TRY(create(file, assembled.path, node.type, space.get(), properties.get()));
   return write_attributes(file, assembled.path, node.attributes);
+}
+
+Result<void> make_subset(hid_t file, const ChunkedNode& node, const Subset& subset, std::span<const FrameRun> runs,
+                         std::span<const LinkNode> links) {
+  // Where the source is a virtual dataset that grows, as that with gaps, HDF5 reads only fill values.
+  auto shown = node;
+  if (node.assembled) shown.frame_shape = node.assembled->frame_shape(node.frame_shape);
+  std::uint64_t frames = 0;
+  for (const auto& run : runs) frames += run.count;
+  PEN_ASSIGN(const auto properties, properties_of(node));
+  const auto source = escaped(node.path);
+  std::uint64_t at = 0;
+  const auto map = [&](const FrameRun& run, const std::optional<Rectangle>& part_here,
+                       const std::optional<Rectangle>& part_there) -> Result<void> {
+    PEN_ASSIGN(const auto here, frames_space(shown, frames, at, 1, run.count, part_here));
+    const auto rows = run.first + (run.count - 1) * run.stride + 1;
+    PEN_ASSIGN(const auto there, frames_space(node, rows, run.first, run.stride, run.count, part_there));
+    return done(H5Pset_virtual(properties.get(), here.get(), ".", source.c_str(), there.get()), "map frames");
+  };
+  for (const auto& run : runs) {
+    if (!node.assembled) PEN_TRY(map(run, std::nullopt, std::nullopt));
+    if (node.assembled)
+      for (const auto& band : bands_of(node))
+        PEN_TRY(map(run, Rectangle{band.shown, band.extent}, Rectangle{band.stored, band.extent}));
+    at += run.count;
+  }
+  PEN_TRY(remove(file, subset.path));
+  const auto dimensions = with_frames(shown, frames);
+  PEN_ASSIGN(const auto space, simple_space(dimensions, dimensions));
+  PEN_TRY(create(file, subset.path, node.type, space.get(), properties.get()));
+  for (const auto& link : links)
+    if (link.target == subset.path && H5Lexists(file, link.path.c_str(), H5P_DEFAULT) > 0)
+      PEN_TRY(replace_link(file, link));
+  return write_attributes(file, subset.path, subset.attributes);
 }
 
 Result<void> make_virtual(hid_t file, const ChunkedNode& node, const Members& members) {

@@ -25,6 +25,7 @@ from penstock.files.missing import REASONS, STATES_MAX
 from penstock.files.timing import LEDGER, Percentiles, frames_without_row, stage_percentiles
 from penstock.files.tree import items_of, tree_of, whole_tree
 from penstock.model.events import CheckReport
+from penstock.model.layout.own_tree import ALL_FRAMES
 from penstock.model.text import counted
 
 PLACES = "/entry/penstock/place"
@@ -183,9 +184,9 @@ def linked_files(group: h5py.Group) -> list[str]:
 def main_dataset(file: h5py.File) -> h5py.Dataset | None:
     """The dataset with the frames: by the @default chain, by NeXus' usual place, or the largest stack.
 
-    Of several channels the first.
+    Of several channels the first; where frames chose among datasets, the one with all of them.
     """
-    for path in (_default_signal(file), "/entry/data/data", "/entry/instrument/detector/data"):
+    for path in (ALL_FRAMES, _default_signal(file), "/entry/data/data", "/entry/instrument/detector/data"):
         dataset = item_at(file, path) if path else None
         if isinstance(dataset, h5py.Dataset):
             return dataset

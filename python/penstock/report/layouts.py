@@ -77,7 +77,7 @@ def _line(name: str, node: Node, layout: Layout) -> Text:
 def _reported(node: Node, layout: Layout) -> str:
     match node.kind:
         case "frames":
-            return "frames" + (f" of channel {node.channel}" if node.channel else "")
+            return "frames" + (f" of channel {node.channel}" if node.channel else "") + _chosen(node, layout)
         case "series":
             name = _NAME_OF.get(node.source, node.source)
             return f"series: {name} ({ITEMS[name].what})" if name in ITEMS else node.source
@@ -90,6 +90,15 @@ def _reported(node: Node, layout: Layout) -> str:
     taken = f"nxmx: {node.source}" if node.source else ""
     rest = "values of frames without a dataset" if node.path == layout.metadata_group else ""
     return "; ".join(part for part in (taken, rest) if part)
+
+
+def _chosen(node: Node, layout: Layout) -> str:
+    """Which of the frames, if a value of theirs chooses."""
+    datasets = layout.destinations() if layout.chooses else []
+    if node not in datasets:
+        return ""
+    others = ", and those that name no dataset" if node is datasets[0] else ""
+    return f' whose "{layout.destination}" is {node.path}{others}'
 
 
 def _value(value: FrameValue) -> str:

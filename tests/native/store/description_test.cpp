@@ -114,6 +114,47 @@ TEST(Description, GapsThatCannotBeAreErrors) {
   EXPECT_FALSE(parse_description(describe(members)).ok());
 }
 
+TEST(Description, NamesSubsetsOfTheFrames) {
+  auto layout = example();
+  EXPECT_EQ(describe(layout).find("subsets"), std::string::npos);
+  layout.subsets =
+      FrameSubsets{"/entry/note", "/entry/state", "/entry/number", {{"/a", {}}, {"/b", {{"x", scalar(1.5)}}}}};
+  const auto text = describe(layout);
+  const auto back = parse_description(text);
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  ASSERT_TRUE(back->subsets);
+  EXPECT_EQ(back->subsets->choice, "/entry/note");
+  EXPECT_EQ(back->subsets->states, "/entry/state");
+  EXPECT_EQ(back->subsets->numbers, "/entry/number");
+  ASSERT_EQ(back->subsets->datasets.size(), 2u);
+  EXPECT_EQ(back->subsets->datasets[1].path, "/b");
+  EXPECT_EQ(back->subsets->datasets[1].attributes.size(), 1u);
+}
+
+TEST(Description, SubsetsThatCannotBeAreErrors) {
+  const auto parsed = [](const FrameSubsets& subsets, bool scan = false) {
+    auto layout = example();
+    if (scan) layout.chunked[0].scan_shape = {7, 3};
+    layout.subsets = subsets;
+    return parse_description(describe(layout)).ok();
+  };
+  const FrameSubsets right{"/entry/note", "/entry/state", "/entry/number", {{"/a", {}}}};
+  EXPECT_TRUE(parsed(right));
+  EXPECT_FALSE(parsed(right, true));
+  auto wrong = right;
+  wrong.choice = "note";
+  EXPECT_FALSE(parsed(wrong));
+  wrong = right;
+  wrong.datasets = {};
+  EXPECT_FALSE(parsed(wrong));
+  for (const auto* path : {"a", "", "/entry/data/data", "/entry/note"}) {
+    wrong.datasets = {{path, {}}};
+    EXPECT_FALSE(parsed(wrong)) << path;
+  }
+  wrong.datasets = std::vector<Subset>(subsets_max + 1, Subset{"/a", {}});
+  EXPECT_FALSE(parsed(wrong));
+}
+
 TEST(Description, AChunkHasUpTo32FramesInAFileOfItsOwn) {
   const auto parsed = [](std::uint64_t frames, auto change) {
     auto layout = example();

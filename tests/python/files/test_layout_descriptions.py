@@ -58,6 +58,8 @@ def findings(choice: str) -> list[str]:
         ("  x: {series: arm_dat}\n", 3, "a series has no such value: series: arm_dat"),
         ("  x: {nxmx: /entry/nothing}\n", 3, "the default layout lacks this group: nxmx: /entry/nothing"),
         ("  x: {frames: 0}\n", 3, "two datasets have the frames of one channel"),
+        ("  x: {frames: 1, default: true}\n", 3, "default requires destination: /x"),
+        ("  x: {metadata: a, default: true}\n", 3, "default is for frames: /x"),
         ("  x: {frames: 99}\n", 3, "this channel does not exist: 99"),
         ("  x: {link: /y}\n", 3, "the target does not exist: /x → /y"),
         ("  x: {link: /x}\n", 3, "links form a loop"),
@@ -237,12 +239,46 @@ def test_everything_that_is_wrong_in_an_xml_layout_is_told_at_once() -> None:
     assert all(each.endswith(")") for each in found)  # a remedy
 
 
-def test_what_does_not_apply_gives_warnings_alone() -> None:
+def test_frames_choose_among_datasets_by_a_value() -> None:
     layout = read(str(CORPUS / "every_element.xml"))
+    assert not layout.errors
+    assert not layout.warnings
+    assert layout.destination == "SaveDest"
+    assert [node.path for node in layout.destinations()] == ["/exchange/data", "/exchange/data_dark"]
+    assert layout.plan()["destination"] == "SaveDest"
+
+
+@pytest.mark.parametrize(
+    ("tree", "found"),
+    [
+        ("{b: {frames: 0}, a: {frames: 0}}", []),
+        ("{a: {frames: 0}, b: {frames: 0, default: true}, c: {link: /entry/penstock/frames/data}}", []),
+        (
+            "{a: {frames: 0}, b: {frames: 1}}",
+            ["warning frames have one dataset, so destination has no effect"],
+        ),
+        (
+            "{a: {frames: 0, default: true}, b: {frames: 0, default: true}}",
+            ["error two datasets are the default for frames"],
+        ),
+        ("{a: {frames: 0}, b: {frames: 0}, c: {frames: 1}, d: {frames: 1}}",
+         ["error two datasets have the frames of one channel"]),
+    ],
+)  # fmt: skip
+def test_yaml_layouts_have_destinations(write: Write, tree: str, found: list[str]) -> None:
+    layout = read(write(f"destination: where\ntree: {tree}\n"))
+    assert [f"{each.level} {each.what}" for each in layout.findings] == found
+    again = read(write(layout_to_yaml(layout), "again.yaml"))
+    assert again.plan() | {"name": ""} == layout.plan() | {"name": ""}
+
+
+def test_what_does_not_apply_gives_warnings_alone(write: Write) -> None:
+    text = (CORPUS / "every_element.xml").read_text(encoding="utf-8")
+    layout = read(write(text.replace("detector_data_destination", "other"), "other.xml"))
     assert not layout.errors
     told = [f"{each.where.rpartition(':')[2]} {each.what}" for each in layout.warnings]
     assert told == [
-        "5 the dataset of a frame cannot follow from an attribute",
+        "5 unknown global",
         "18 it gets no frames, and is left out",
         "50 its target is left out, and so is the link",
     ]

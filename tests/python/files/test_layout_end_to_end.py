@@ -186,7 +186,7 @@ def test_every_element_of_areadetectors_layouts(recorded: Recorded, run: Run) ->
         assert exchange.attrs["whole"].dtype == numpy.dtype("int32")
         assert numpy.array_equal(exchange["data"][...], frames)
         assert (exchange["data"].attrs["units"], exchange["data"].attrs["signal"]) == ("counts", 1)
-        assert "data_dark" not in exchange
+        assert exchange["data_dark"].shape == (0, *frames.shape[1:]), "no frame brings SaveDest"
         constants = exchange["constants"]
         assert (constants["text"].asstr()[()], constants["whole"][()]) == ("a text", 42)
         assert (constants["whole"].dtype, constants["real"].dtype) == (
@@ -209,11 +209,12 @@ def test_every_element_of_areadetectors_layouts(recorded: Recorded, run: Run) ->
         assert numpy.allclose(values["seconds"][...], received, atol=1e-5)
         whole, parts = values["epics_s"][...], values["epics_ns"][...]
         assert numpy.allclose(whole + parts * 1e-9, received, atol=1e-5)
-        assert sorted(exchange["rest"]) == ["Note", "dose"]
+        assert sorted(exchange["rest"]) == ["Note", "SaveDest", "dose"]
         assert exchange["rest/dose"].attrs["NDAttrName"] == "dose"
         assert exchange["performance/timestamp"] == file["/entry/penstock/timing/received"]
         links = file["/links"]
-        assert sorted(links) == ["constants", "frames", "of_a_link"]
+        assert sorted(links) == ["constants", "dark", "frames", "of_a_link"]
+        assert links["dark"] == exchange["data_dark"]
         assert links["frames"] == links["of_a_link"] == exchange["data"]
         assert links["constants"] == constants
     assert run("check", str(path), "--require-complete").returncode == 0

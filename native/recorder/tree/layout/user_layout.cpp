@@ -169,6 +169,7 @@ Result<void> frames_from(Fields& fields, LayoutNode& node) {
     return {};
   }
   PEN_ASSIGN(node.channel, fields.whole("channel", 0, 0, 31));
+  PEN_ASSIGN(node.is_default, fields.flag("default", false));
   return {};
 }
 
@@ -254,6 +255,7 @@ Result<UserLayout> UserLayout::from_json(const json& object) {
   PEN_ASSIGN(auto fields, Fields::of(object, "layout"));
   PEN_ASSIGN(layout.name_, fields.text("name", ""));
   PEN_ASSIGN(layout.ndattributes_, fields.flag("ndattributes", false));
+  PEN_ASSIGN(layout.destination_, fields.text("destination", ""));
   if (fields.find("metadata_group") != nullptr) {
     PEN_ASSIGN(layout.metadata_group_, path_at(fields, "metadata_group"));
     if (is_below(layout.metadata_group_, kept_group) || layout.metadata_group_ == kept_group)
@@ -268,6 +270,7 @@ Result<UserLayout> UserLayout::from_json(const json& object) {
   }
   PEN_TRY(fields.refuse_others());
   PEN_TRY(check_tree(layout.nodes_, layout.metadata_group_));
+  PEN_TRY(layout.find_destinations());
   layout.paths_ = {own_entry, kept_group};
   for (const auto& node : layout.nodes_) {
     for (std::string_view path = node.path; !path.empty(); path = parent_of(path)) layout.paths_.emplace(path);
@@ -279,6 +282,25 @@ Result<UserLayout> UserLayout::from_json(const json& object) {
       if (attribute.metadata) layout.edges_.insert(attribute.metadata->name);
   }
   return layout;
+}
+
+/// Without a default one the first by path is it, as of areaDetector.
+Result<void> UserLayout::find_destinations() {
+  if (destination_.empty()) return {};
+  std::vector<LayoutNode*> frames;
+  for (auto& node : nodes_)
+    if (node.kind == LayoutNode::Kind::frames && node.channel_name.empty() && node.channel == 0)
+      frames.push_back(&node);
+  if (frames.size() < 2) return {};
+  if (frames.size() > store::subsets_max)
+    return make_error(Errc::invalid_argument, "layout: {} datasets are for frames; at most {} are possible",
+                      frames.size(), store::subsets_max);
+  std::sort(frames.begin(), frames.end(), [](const auto* a, const auto* b) {
+    return std::pair(!a->is_default, a->path) < std::pair(!b->is_default, b->path);
+  });
+  frames.front()->is_default = true;
+  for (const auto* node : frames) destinations_.push_back(node->path);
+  return {};
 }
 
 void UserLayout::complete(Frame& frame) const {
@@ -294,15 +316,21 @@ void UserLayout::complete(Frame& frame) const {
 }
 
 std::vector<MetaColumn> UserLayout::complete(std::vector<MetaColumn> columns) const {
-  for (const auto& node : nodes_) {
-    if (node.kind != LayoutNode::Kind::metadata || !node.metadata.declared) continue;
-    const auto same = std::find_if(columns.begin(), columns.end(),
-                                   [&](const auto& column) { return column.name == node.metadata.name; });
+  const auto declare = [&](const MetaColumn& declared) {
+    const auto same =
+        std::find_if(columns.begin(), columns.end(), [&](const auto& column) { return column.name == declared.name; });
     if (same == columns.end())
-      columns.push_back(*node.metadata.declared);
+      columns.push_back(declared);
     else
-      *same = *node.metadata.declared;
-  }
+      *same = declared;
+  };
+  for (const auto& node : nodes_)
+    if (node.kind == LayoutNode::Kind::metadata && node.metadata.declared) declare(*node.metadata.declared);
+  if (!has_destinations()) return columns;
+  // A path that is cut short must not be another one.
+  std::size_t bytes = declared_text_bytes;
+  for (const auto& path : destinations_) bytes = std::max(bytes, path.size() + 1);
+  declare({destination_, ElementType::u8, bytes});
   return columns;
 }
 

@@ -32,6 +32,8 @@ inline constexpr const char* rest_path = "/entry/penstock/series";
 inline constexpr const char* rest_metadata_path = "/entry/penstock/metadata";
 /// What a file says of its layout: `name`, and with `end_time` the path of the time that marks a complete file.
 inline constexpr const char* layout_path = "/entry/penstock/layout";
+/// Where all frames are if a value of each chooses its dataset.
+inline constexpr const char* all_frames_group = "/entry/penstock/frames";
 
 /// Which of a frame's values a dataset or an attribute has.
 enum class When { every, first, last };
@@ -60,6 +62,7 @@ struct LayoutNode {
   std::string from;           ///< of a group or of series: an object of Penstock's own tree; may be empty of groups
   std::uint64_t channel = 0;  ///< of frames, counted …
   std::string channel_name;   ///< … or named, where not empty
+  bool is_default = false;    ///< of frames: it has those that name none of the layout's destinations
   LayoutValue metadata;       ///< of metadata
   std::optional<store::Value> value;  ///< of a constant
   std::string target;                 ///< of a link: an object, never another link
@@ -101,6 +104,8 @@ class UserLayout {
   /// What is known at the end, by the paths of Penstock's own tree, moved likewise. `made` is what apply() made.
   store::FinalValues apply(store::FinalValues own, const store::FileLayout& made, const Series& series,
                            const std::vector<MetaColumn>& columns, const EdgeValues& edges) const;
+  /// Whether a value of each frame chooses its dataset. apply() does not do it for a scan.
+  bool has_destinations() const { return destinations_.size() > 1; }
   /// The group that takes over /entry/data, where it has no axes of its own and nothing of that name; else nothing.
   std::optional<std::string> plot_group(const Series& series, const std::vector<MetaColumn>& columns,
                                         const std::string& axis) const;
@@ -110,13 +115,16 @@ class UserLayout {
   std::vector<std::string> column_paths(const std::vector<MetaColumn>& columns) const;
 
  private:
+  Result<void> find_destinations();
   std::string metadata_path(const std::string& name) const;
   std::vector<store::LinkNode> links(const std::function<std::string(const std::string&)>& place) const;
 
   std::string name_;
   std::string metadata_group_;  ///< for values that no dataset names; empty: rest_metadata_path
   bool ndattributes_ = false;   ///< columns say of themselves what areaDetector's do
+  std::string destination_;     ///< name of the value that chooses the dataset of a frame
   std::vector<LayoutNode> nodes_;
+  std::vector<std::string> destinations_;       ///< paths of these datasets, the default one first; or none
   std::set<std::string> paths_;                 ///< of all nodes, with those above them
   std::map<std::string, std::string> columns_;  ///< values' names, with the path of the first dataset that has all
   std::set<std::string> edges_;                 ///< values' names of which the first or the last one is wanted

@@ -82,8 +82,10 @@ class Destinations {
         taken_.emplace_back(node.from, node.path);
         takers_.insert(node.path);
       }
-      if (node.kind == Kind::frames) place_frames(node, series);
+      if (node.kind == Kind::frames && node.is_default) place_frames(node, series);
     }
+    for (const auto& node : nodes)
+      if (node.kind == Kind::frames) place_frames(node, series);
     std::stable_sort(taken_.begin(), taken_.end(),
                      [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
   }
@@ -187,16 +189,40 @@ class Mover {
     for (const auto& node : nodes) by_path_.emplace(node.path, &node);
   }
 
-  FileLayout move(const std::vector<MetaColumn>& columns, const std::vector<std::string>& column_paths,
-                  bool with_ndattributes) {
+  /// The first of `paths` has frames that name none of them.
+  void share_out(const std::vector<std::string>& paths, const std::string& choice) {
+    auto& all = new_.chunked.front();
+    store::FrameSubsets subsets{choice, state_path, std::string(all_frames_group) + "/destination", {}};
+    for (const auto& path : paths) {
+      store::Subset subset{path, own_.chunked.front().attributes};
+      add_user_attributes(path, subset.attributes);
+      subsets.datasets.push_back(std::move(subset));
+    }
+    all.path = std::string(all_frames_group) + "/data";
+    all.attributes = own_.chunked.front().attributes;
+    new_.groups.push_back({all_frames_group, {nx_class("NXcollection"), {"signal", std::string("data")}}});
+    new_.columns.push_back(
+        {subsets.numbers,
+         ElementType::i16,
+         std::vector<std::byte>(2, std::byte{0xFF}),
+         {description("position in `destinations` of each frame's dataset, when the file is finished; -1: none")}});
+    new_.values.push_back({std::string(all_frames_group) + "/destinations",
+                           paths,
+                           {description("datasets that show the frames in `data`; the first has those that name none"),
+                            {"chosen_by", choice}}});
+    new_.subsets = std::move(subsets);
+  }
+
+  void move(const std::vector<MetaColumn>& columns, const std::vector<std::string>& column_paths,
+            bool with_ndattributes) {
     add_groups();
     move_values();
     move_frames();
     move_columns(columns, column_paths, with_ndattributes);
     add_new_values();
     new_.members = own_.members;
-    return std::move(new_);
   }
+  FileLayout take() { return std::move(new_); }
 
  private:
   void add_user_attributes(const std::string& path, std::vector<Attribute>& attributes) const {
@@ -306,6 +332,8 @@ std::set<std::string> paths_in(const FileLayout& layout) {
   for (const auto& node : layout.chunked) add(node.path);
   for (const auto& node : layout.columns) add(node.path);
   for (const auto& node : layout.links) add(node.path);
+  if (layout.subsets)
+    for (const auto& node : layout.subsets->datasets) add(node.path);
   return paths;
 }
 
@@ -355,7 +383,11 @@ FileLayout UserLayout::apply(FileLayout own, const Series& series, const std::ve
                              const EdgeValues& edges) const {
   const auto columns_at = column_paths(columns);
   const Destinations destinations(nodes_, paths_, series, columns_at);
-  auto layout = Mover(std::move(own), nodes_, destinations, edges).move(columns, columns_at, ndattributes_);
+  const bool is_scan = !own.chunked.front().scan_shape.empty();
+  Mover mover(std::move(own), nodes_, destinations, edges);
+  mover.move(columns, columns_at, ndattributes_);
+  if (has_destinations() && !is_scan) mover.share_out(destinations_, metadata_path(destination_));
+  auto layout = mover.take();
   layout.groups.push_back({layout_path, {nx_class("NXcollection")}});
   layout.values.push_back(
       {std::string(layout_path) + "/name", name_, {description("layout with which the file was recorded")}});

@@ -53,6 +53,12 @@ def run_record(given: dict[tuple[str, ...], Any], run: RunOptions) -> None:
     require_record_folder(settings.folder.absolute())
     storage = storage_facts(settings.folder.absolute())
     chosen = _layout(settings.layout)
+    if settings.scan.axes and chosen is not None and chosen.chooses:
+        first = chosen.destinations()[0].path
+        warn(
+            f"layout: the frames of a scan are all in {first}; other datasets for frames are left out"
+            " (record without scan, or remove destination from the layout)"
+        )
     team = ranks_of(run.ranks, run.mpi)
     folders = folders_of_ranks(settings.folder, team)
     plan = settings.plan(storage=storage, layout=chosen).model_copy(update={"folders": folders})

@@ -22,6 +22,7 @@ from penstock.files.hdf5 import (
 )
 from penstock.files.links import leads_of
 from penstock.model.errors import PenstockError, UsageError
+from penstock.model.layout.own_tree import ALL_FRAMES
 from penstock.model.text import counted
 
 WITHIN = "::"  # FILE::/PATH names one dataset
@@ -163,6 +164,7 @@ def _of_bliss(file: h5py.File, path: Path) -> list[h5py.Dataset]:
 
 
 _FINDERS = (
+    _at(ALL_FRAMES),
     _at("/entry/data/data"),
     _of_eiger,
     _at("/entry/instrument/detector/data"),

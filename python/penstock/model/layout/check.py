@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from penstock.model.findings import Finding
 from penstock.model.layout.nodes import PATH_BYTES_MAX, Layout, Node, is_possible, parent_of
-from penstock.model.layout.own_tree import FRAMES, KEPT, is_below
+from penstock.model.layout.own_tree import DESTINATIONS, FRAMES, KEPT, is_below
 
 _NODES_MAX = 65536
 _NAME_BYTES_MAX = 255
 _ATTRIBUTES_MAX = 4096  # of one object
+_DESTINATIONS_MAX = 256
 _LINKS_MAX = 64  # one behind the other
 # Names that all readers of NeXus files understand.
 _PLAIN = re.compile(r"[A-Za-z0-9_.\-]+")
@@ -133,9 +134,11 @@ class _Check:
         for node in self.layout.nodes:
             if node.kind == "frames":
                 first = channels.setdefault(node.channel, node)
-                if first is not node:
+                chosen = self.layout.destination is not None and node.channel == 0
+                if first is not node and not chosen:
                     what = "two datasets have the frames of one channel"
                     self._error(node, what, f"{first.path} and {node.path}", "let one be a link")
+        self._destinations()
         taken = any(
             node.kind == "group" and node.source and is_below(FRAMES, node.source)
             for node in self.layout.nodes
@@ -143,6 +146,26 @@ class _Check:
         if not taken and 0 not in channels and not any(isinstance(each, str) for each in channels):
             what, remedy = "no dataset has the frames", 'frames: 0 for one of them; in XML source="detector"'
             self.layout.add("error", 0, what, self.layout.name, remedy)
+
+    def _destinations(self) -> None:
+        """Datasets among which a value of each frame chooses."""
+        name, datasets = self.layout.destination, self.layout.destinations()
+        if name is not None and not is_possible(name, slashes=True):
+            what = "destination cannot be the name of a frame's value"
+            self.layout.add("error", 0, what, repr(name), "correct it")
+        if name is not None and len(datasets) > _DESTINATIONS_MAX:
+            what, actual = "there are too many datasets for frames", str(len(datasets))
+            self._error(datasets[0], what, actual, f"the maximum is {_DESTINATIONS_MAX}")
+        if name is not None and len(datasets) < 2:
+            what = "frames have one dataset, so destination has no effect"
+            self.layout.add("warning", 0, what, name, "give a second dataset with frames: 0, or remove it")
+        defaults = [node for node in self.layout.nodes if node.default]
+        if name is None and defaults:
+            what = "default requires destination"
+            self._error(defaults[0], what, defaults[0].path, "add destination, or remove default")
+        for node in defaults[1:]:
+            paths = f"{defaults[0].path} and {node.path}"
+            self._error(node, "two datasets are the default for frames", paths, "keep one")
 
     def _taken_twice(self) -> None:
         seen: dict[str, Node] = {}
@@ -189,7 +212,7 @@ class _Check:
 
     def _may_come(self, link: Node, target: str) -> bool:
         """What no node has may still come: below a group that is taken over, or as a frame's value."""
-        if target in _ALWAYS_THERE:
+        if target in _ALWAYS_THERE or (self.layout.destination is not None and target in DESTINATIONS):
             return True
         if any(is_below(target, group) for group in self._taken_groups()):
             return True

@@ -64,6 +64,7 @@ class Node:
     line: int = 0
     attributes: tuple[Attribute, ...] = ()
     channel: int | str = 0
+    default: bool = False  # of frames: it has those that name none of the layout's destinations
     source: str = ""  # of a group or of series: an object of Penstock's own tree
     metadata: FrameValue | None = None
     constant: Constant | None = None
@@ -75,6 +76,8 @@ class Node:
             plan["attributes"] = [attribute.plan() for attribute in self.attributes]
         if self.kind == "frames":
             plan["channel"] = self.channel
+            if self.default:
+                plan["default"] = True
         elif self.kind == "metadata" and self.metadata is not None:
             plan["metadata"] = self.metadata.plan()
         elif self.kind == "constant" and self.constant is not None:
@@ -100,6 +103,7 @@ class Layout:
     description: str = ""
     nodes: list[Node] = field(default_factory=list)
     metadata_group: str | None = None
+    destination: str | None = None  # name of the value with which each frame chooses its dataset
     ndattributes: bool = False
     findings: list[Finding] = field(default_factory=list)
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -123,6 +127,16 @@ class Layout:
         """How a finding about an object begins without which the layout can be."""
         return ("warning", f"{what}; it is left out") if self.lenient else ("error", what)
 
+    def destinations(self) -> list[Node]:
+        """Returns the datasets among which `destination` chooses, the default one first."""
+        datasets = [node for node in self.nodes if node.kind == "frames" and node.channel == 0]
+        return sorted(datasets, key=lambda node: (not node.default, node.path))
+
+    @property
+    def chooses(self) -> bool:
+        """Whether a value of each frame chooses its dataset."""
+        return self.destination is not None and len(self.destinations()) > 1
+
     @property
     def errors(self) -> Sequence[Finding]:
         return [finding for finding in self.findings if finding.level == "error"]
@@ -136,6 +150,8 @@ class Layout:
         plan: dict[str, Any] = {"name": self.name, "ndattributes": self.ndattributes}
         if self.metadata_group is not None:
             plan["metadata_group"] = self.metadata_group
+        if self.destination is not None:
+            plan["destination"] = self.destination
         plan["nodes"] = [node.plan() for node in self.nodes]
         return plan
 

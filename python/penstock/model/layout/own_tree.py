@@ -9,6 +9,9 @@ from dataclasses import dataclass
 KEPT = "/entry/penstock"
 KEPT_METADATA = f"{KEPT}/metadata"
 FRAMES = "/entry/data/data"
+# Where all frames are in a file whose frames choose among several datasets, and what says which they chose.
+ALL_FRAMES = f"{KEPT}/frames/data"
+DESTINATIONS = (ALL_FRAMES, f"{KEPT}/frames/destination", f"{KEPT}/frames/destinations")
 _DETECTOR = "/entry/instrument/detector"
 
 

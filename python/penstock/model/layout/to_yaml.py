@@ -27,6 +27,8 @@ def layout_to_yaml(layout: Layout) -> str:
         document["description"] = layout.description
     if layout.metadata_group is not None:
         document["metadata"] = layout.metadata_group
+    if layout.destination is not None:
+        document["destination"] = _word(layout.destination)
     if layout.ndattributes:
         document["ndattributes"] = True
     trees: dict[str, dict[str, Any]] = {"/": document}
@@ -54,6 +56,8 @@ def _fields(node: Node) -> dict[str, Any]:
             fields["nxmx"] = node.source
         case "frames":
             fields["frames"] = node.channel
+            if node.default:
+                fields["default"] = True
         case "series":
             fields["series"] = _NAME_OF[node.source]
         case "metadata" if node.metadata is not None:

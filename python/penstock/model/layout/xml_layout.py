@@ -173,16 +173,11 @@ class _Reader:
                 pending += child.iterchildren(tag=etree.Element, reversed=True)
 
     def _global(self, element: etree._Element) -> None:
-        value = f"{element.get('name')} = {element.get('ndattribute')}"
-        if element.get("name") == "detector_data_destination":
-            self._warn(
-                element,
-                "the dataset of a frame cannot follow from an attribute",
-                value,
-                "all frames go to the default dataset; the value is kept with each frame",
-            )
+        name, value = element.get("name"), element.get("ndattribute")
+        if name == "detector_data_destination" and value:
+            self.layout.destination = value
         else:
-            self._warn(element, "unknown global", value, "it is ignored")
+            self._warn(element, "unknown global", f"{name} = {value}", "it is ignored")
 
     def _name(self, element: etree._Element) -> str | None:
         name = element.get("name")
@@ -359,11 +354,21 @@ class _Reader:
         self.layout.nodes.append(Node(path, "link", element.sourceline or 0, target=plain))
 
     def _choose_detector(self) -> None:
-        """Of several datasets for frames one gets them all: as areaDetector's default, the first by path."""
+        """Marks the dataset of frames that choose none, as areaDetector does: of those with det_default, or
+        else of all, the first by path. If frames cannot choose, the others are left out."""
         marked = [node for node, default in self._detectors if default] or [
             node for node, _ in self._detectors
         ]
         chosen = min(marked, key=lambda node: node.path, default=None)
+        if chosen is None or len(self._detectors) < 2:
+            self.layout.destination = None
+            return
+        if self.layout.destination is not None:
+            self.layout.nodes = [
+                replace(node, default=True) if node.path == chosen.path else node
+                for node in self.layout.nodes
+            ]
+            return
         others = {id(node) for node, _ in self._detectors if node is not chosen}
         # All at once: a hostile file has tens of thousands of them.
         self.layout.nodes = [node for node in self.layout.nodes if id(node) not in others]
@@ -376,5 +381,5 @@ class _Reader:
                 node.line,
                 "it gets no frames, and is left out",
                 node.path,
-                f"all frames go to {chosen.path if chosen else ''}",
+                f"all frames go to {chosen.path}",
             )

@@ -56,6 +56,11 @@ class LayoutNode(Plan):
     frames: int | str | None = Field(
         None, description="the detector's frames, of a channel by number from 0 or by name"
     )
+    default: bool = Field(
+        False,
+        description="for `frames` in a layout with `destination`: the dataset of frames that name none;"
+        " without it the first by path",
+    )
     series: str | None = Field(
         None, description="what the series brings (mask, pixel size, times …), see the table below"
     )
@@ -84,6 +89,12 @@ class LayoutFile(Plan):
         None,
         description="the group, as a path, for values of frames without a dataset; without it they go to"
         " /entry/penstock/metadata",
+    )
+    destination: str | None = Field(
+        None,
+        max_length=255,
+        description="name of the value with which each frame chooses, by its path, one of several datasets"
+        " with `frames: 0`; areaDetector's `detector_data_destination`",
     )
     ndattributes: bool = Field(
         False, description="datasets of frames' values have areaDetector's attributes NDAttrName …"
@@ -118,6 +129,8 @@ class _Reader:
                 self.layout.add("error", 0, "unknown parameter", key, f"it has: {known}")
         self.layout.parameters = dict(self._values)
         self.layout.ndattributes = document.ndattributes
+        if document.destination is not None:
+            self.layout.destination = self._word(document.destination, "destination", 1)
         if document.metadata is not None:
             self.layout.metadata_group = document.metadata
         self.layout.nodes.append(
@@ -172,12 +185,14 @@ class _Reader:
             )
         if kind != "metadata" and node.when != "every":
             self.layout.add("error", line, "when is for metadata", f"{path}: {node.when}", "remove it")
+        if kind != "frames" and node.default:
+            self.layout.add("error", line, "default is for frames", path, "remove it")
         match kind:
             case "group":
                 made = Node(path, "group", line, attributes, source=self._group(node.nxmx, line))
             case "frames":
                 channel = node.frames if node.frames is not None else 0
-                made = Node(path, "frames", line, attributes, channel=channel)
+                made = Node(path, "frames", line, attributes, channel=channel, default=node.default)
             case "series":
                 made = Node(path, "series", line, attributes, source=self._item(str(node.series), line))
             case "metadata":

@@ -279,6 +279,48 @@ TEST(UserLayout, FramesThatDoNotBringAValueLeaveThatOfOthers) {
   EXPECT_TRUE(has(made.values, "/last"));
 }
 
+json with_destination(json object) {
+  object["destination"] = "where";
+  return object;
+}
+
+TEST(UserLayout, FramesChooseAmongDatasets) {
+  auto dark = frames_at("/a/dark"), image = frames_at("/a/image");
+  const auto destinations = [&] {
+    const auto layout = layout_of(with_destination(
+        plan({dark, image, frames_at("/a/other", 1), {{"kind", "link"}, {"path", "/plot"}, {"target", "/a/dark"}}})));
+    EXPECT_TRUE(layout.has_destinations());
+    const auto& of_series = series({"1", "2"});
+    const auto columns = layout.complete({{"where", ElementType::i64}});
+    EXPECT_GT(columns.front().text_bytes, 0u) << "whatever the first frame brings";
+    const auto made = applied(layout, of_series, columns);
+    can_be_made(made);
+    EXPECT_EQ(made.chunked[0].path, "/entry/penstock/frames/data");
+    EXPECT_EQ(made.chunked[1].path, "/a/other");
+    EXPECT_EQ(made.subsets->choice, "/entry/penstock/metadata/where");
+    EXPECT_EQ(made.columns.back().path, made.subsets->numbers);
+    EXPECT_TRUE(has(made.links, "/plot"));
+    std::vector<std::string> paths;
+    for (const auto& subset : made.subsets->datasets) paths.push_back(subset.path);
+    return paths;
+  };
+  EXPECT_EQ(destinations(), (std::vector<std::string>{"/a/dark", "/a/image"})) << "the first by path";
+  image["default"] = true;
+  EXPECT_EQ(destinations(), (std::vector<std::string>{"/a/image", "/a/dark"}));
+}
+
+TEST(UserLayout, OneDatasetOrAScanHasNoDestinations) {
+  const auto one = layout_of(with_destination(plan({frames_at("/data"), frames_at("/other", 1)})));
+  EXPECT_FALSE(one.has_destinations());
+  EXPECT_EQ(applied(one, series()).chunked[0].path, "/data");
+  const auto two = layout_of(with_destination(plan({frames_at("/a"), frames_at("/b")})));
+  auto own = nexus_layout(series(), DatasetFilters(1), {});
+  own.chunked[0].scan_shape = {2, 2};
+  const auto made = two.apply(std::move(own), series(), {}, {});
+  EXPECT_FALSE(made.subsets);
+  EXPECT_EQ(made.chunked[0].path, "/a");
+}
+
 TEST(UserLayout, MessagesBetweenRanksThatAreNotUnderstoodAreLeftOut) {
   for (const auto* text :
        {"null", "3", "{}", R"({"first": 3})", R"({"first": {"values": [[1, 2], ["a", null], 5]}})"}) {
