@@ -80,8 +80,10 @@ class OutsideChunks {
     const auto end = sealed_.seal->address + sealed_.seal->segment_bytes;
     if (end != sealed_.file_bytes) {
       changed_ = true;
-      findings_.add({Level::warning, "the file was changed since it was closed", sealed_.path,
-                     fmt::format("{} bytes", end), fmt::format("{} bytes", sealed_.file_bytes), "data was appended"});
+      findings_.add(
+          {Level::warning, "the file was changed since it was closed", sealed_.path, fmt::format("{} bytes", end),
+           fmt::format("{} bytes", sealed_.file_bytes),
+           sealed_.file_bytes > end ? "data was appended" : "its end is cut off: copy it again from its source"});
     }
     auto stretches = store::read_stretches(sealed_.file, *sealed_.seal);
     if (stretches.ok()) return std::move(*stretches);

@@ -42,6 +42,21 @@ const char* remedy_of(Errc code) {
   }
 }
 
+/// A dataset that is made again keeps the attributes and the other names that it has.
+void take_over(const check::Tree& tree, const store::format::Description& description, store::Subset& subset,
+               std::vector<store::LinkNode>& links) {
+  const auto* dataset = tree.find(subset.path);
+  if (dataset == nullptr) {
+    for (const auto& link : description.links)
+      if (link.target == subset.path) links.push_back(link);
+    return;
+  }
+  subset.attributes = dataset->info.attributes;
+  std::erase_if(subset.attributes, [](const auto& each) { return each.name == store::left_empty_attribute; });
+  for (const auto& path : dataset->info.paths)
+    if (path != subset.path) links.push_back({path, subset.path});
+}
+
 }  // namespace
 
 Result<MembersContent> recover_members(
@@ -121,9 +136,7 @@ store::FileLayout master_layout(const check::Tree& tree, const store::format::De
   }
   layout.subsets = description.subsets;
   if (layout.subsets)
-    for (const auto& link : description.links)
-      for (const auto& subset : layout.subsets->datasets)
-        if (link.target == subset.path) layout.links.push_back(link);
+    for (auto& subset : layout.subsets->datasets) take_over(tree, description, subset, layout.links);
   return layout;
 }
 

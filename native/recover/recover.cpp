@@ -540,7 +540,8 @@ bool Recovery::has_object(const std::string& path) const {
     return std::any_of(nodes.begin(), nodes.end(), [&](const auto& node) { return node.path == path; });
   };
   if (report_.way != Way::rebuild) return tree_.find(path) != nullptr || is_among(tree_.groups);
-  return is_among(layout_.groups) || is_among(layout_.values) || is_among(layout_.columns) || is_among(layout_.chunked);
+  return is_among(layout_.groups) || is_among(layout_.values) || is_among(layout_.columns) ||
+         is_among(layout_.chunked) || (layout_.subsets && is_among(layout_.subsets->datasets));
 }
 
 /// A loss of power while the file was closed may have spared what says that it is complete, and not the states.

@@ -150,6 +150,8 @@ struct Subset {
 };
 
 constexpr std::size_t subsets_max = 256;
+/// Of a subset that has no frames because they would need too many mappings: where they are.
+constexpr const char* left_empty_attribute = "left_empty";
 
 /// Datasets among which a value of each frame chooses. The first chunked dataset has all frames, without a scan. A
 /// subset is empty until the file is finished; then it is a virtual dataset of its frames, by rising number.

@@ -103,6 +103,19 @@ Result<std::shared_ptr<File>> open_no_link(Env& env, const std::string& path) {
   return file;
 }
 
+/// Of a file that may not be replaced.
+Error exists(Env& env, const std::string& path) {
+  const auto file = open_no_link(env, path);
+  const auto superblock = file.ok() ? read_own_superblock(**file) : Result<std::optional<OwnSuperblock>>(std::nullopt);
+  if (superblock.ok() && *superblock && (*superblock)->open_for_writing)
+    return make_error(Errc::already_exists,
+                      "{} exists already and is unfinished: if its recorder has died, continue it with --resume; "
+                      "otherwise choose another name",
+                      path);
+  return make_error(Errc::already_exists,
+                    "{} exists already; choose another name, or let the recorder replace it with --overwrite", path);
+}
+
 /// The file, empty and locked. Nothing of a file that is there is touched before its lock is held.
 Result<std::shared_ptr<File>> claim(Env& env, const std::string& path, bool overwrite) {
   auto created = env.open(path, {.mode = OpenOptions::Mode::create_new});
@@ -114,9 +127,7 @@ Result<std::shared_ptr<File>> claim(Env& env, const std::string& path, bool over
     return created;
   }
   if (created.error().code() != Errc::already_exists) return created;
-  if (!overwrite)
-    return make_error(Errc::already_exists,
-                      "{} exists already; choose another name, or let the recorder replace it with --overwrite", path);
+  if (!overwrite) return exists(env, path);
   PEN_ASSIGN(auto file, open_no_link(env, path));
   PEN_TRY(file->lock(true));
   PEN_TRY(file->truncate(0));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "frame/series.hpp"
 #include "store/format/tree_json.hpp"
@@ -292,15 +293,25 @@ Result<FrameSubsets> parse_subsets(const json& object) {
   return subsets;
 }
 
-/// They replace what is at their paths.
+/// What is at their paths is replaced: so nothing else may be there, and nothing below.
 Result<void> check_subsets(const Description& description) {
   if (description.datasets.empty() || !description.datasets.front().scan_shape.empty())
     return bad("there are subsets of the frames of a scan, or of no frames");
+  std::set<std::string_view> taken;
+  const auto take = [&](const auto& nodes) {
+    for (const auto& node : nodes) taken.insert(node.path);
+  };
+  take(description.datasets);
+  take(description.columns);
+  take(description.groups);
+  take(description.values);
+  take(description.links);
   for (const auto& subset : description.subsets->datasets) {
-    const auto is_there = [&](const auto& node) { return node.path == subset.path; };
-    if (std::any_of(description.datasets.begin(), description.datasets.end(), is_there) ||
-        std::any_of(description.columns.begin(), description.columns.end(), is_there))
-      return bad(fmt::format("a subset of the frames and a dataset have the path {}", subset.path));
+    const std::string below = subset.path + "/";
+    const auto first_below = taken.lower_bound(below);
+    const bool has_parts = first_below != taken.end() && first_below->starts_with(below);
+    if (subset.path == "/" || has_parts || !taken.insert(subset.path).second)
+      return bad(fmt::format("a subset of the frames and another object have the path {}", subset.path));
   }
   return {};
 }
@@ -357,7 +368,6 @@ Result<Description> parse_description(std::string_view text) {
   }
   if (const auto subsets = document.find("subsets"); subsets != document.end()) {
     PEN_ASSIGN(description.subsets, parse_subsets(*subsets));
-    PEN_TRY(check_subsets(description));
   }
   if (const auto sealed = document.find("sealed"); sealed != document.end())
     description.sealed = sealed->is_boolean() && sealed->get<bool>();
@@ -365,6 +375,7 @@ Result<Description> parse_description(std::string_view text) {
     PEN_TRY(parse_tree(*tree, description));
     description.has_tree = true;
   }
+  if (description.subsets) PEN_TRY(check_subsets(description));
   const auto is_gathered = [](const ChunkedNode& node) { return node.frames_a_chunk() > 1; };
   if ((description.members || description.member) &&
       std::any_of(description.datasets.begin(), description.datasets.end(), is_gathered))

@@ -87,7 +87,7 @@ Result<void> Subsets::complete(hid_t file, Columns& columns) const {
       spdlog::warn("{} stays empty: its frames need more than {} mappings. Their numbers are the rows of {} with {}",
                    subset.path, mappings_max, subsets_.numbers, i);
       subset.attributes.push_back(
-          {"left_empty", fmt::format("its frames are those in {} with {} in {}", all, i, subsets_.numbers)});
+          {left_empty_attribute, fmt::format("its frames are those in {} with {} in {}", all, i, subsets_.numbers)});
     }
     const auto list = runs.too_many() ? std::vector<FrameRun>() : runs.list();
     PEN_TRY(make_subset(file, frames_, subset, list, links_), "{}", subset.path);

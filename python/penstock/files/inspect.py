@@ -52,7 +52,7 @@ _DETECTOR_FIELDS = (
 )
 _UNFINISHED_SERIES = "end_time: missing; the series is not complete"
 _UNFINISHED_LEDGER = "frame counts: the recorder writes them when a series ends"
-_NO_TIMES = "timing: no frame has times yet"
+_NO_TIMES = "timing: no frame has times of compression and writing"
 _COMES_LATER = (_UNFINISHED_SERIES, _UNFINISHED_LEDGER, _NO_TIMES)
 
 

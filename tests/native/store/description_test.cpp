@@ -147,10 +147,12 @@ TEST(Description, SubsetsThatCannotBeAreErrors) {
   wrong = right;
   wrong.datasets = {};
   EXPECT_FALSE(parsed(wrong));
-  for (const auto* path : {"a", "", "/entry/data/data", "/entry/note"}) {
+  for (const auto* path : {"a", "", "/", "/entry", "/entry/data/data", "/entry/note"}) {
     wrong.datasets = {{path, {}}};
     EXPECT_FALSE(parsed(wrong)) << path;
   }
+  wrong.datasets = {{"/a", {}}, {"/a", {}}};
+  EXPECT_FALSE(parsed(wrong)) << "one path twice";
   wrong.datasets = std::vector<Subset>(subsets_max + 1, Subset{"/a", {}});
   EXPECT_FALSE(parsed(wrong));
 }

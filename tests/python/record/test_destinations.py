@@ -168,6 +168,7 @@ def test_killed_recorders_file_gets_its_datasets_by_each_way(
                 assert numpy.array_equal(content[path][...], frames[numbers]), path
             assert content["/plot/data"] == content["/tomo/image"]
             assert content["/tomo/image"].attrs["kind"] == "projections"
+            assert content["/tomo/image"].attrs["dose"] == 0.5 + acknowledged - 1
         assert run("check", str(file)).returncode == 0
 
 

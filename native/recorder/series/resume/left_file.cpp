@@ -113,10 +113,14 @@ std::vector<MetaColumn> metadata_columns(const Description& description, const s
   return columns;
 }
 
-std::string description_of(std::vector<store::ChunkedNode> chunked, std::vector<store::ColumnNode> columns) {
+std::string description_of(std::vector<store::ChunkedNode> chunked, std::vector<store::ColumnNode> columns,
+                           std::optional<store::FrameSubsets> subsets) {
   store::FileLayout layout;
   layout.chunked = std::move(chunked);
   layout.columns = std::move(columns);
+  layout.subsets = std::move(subsets);
+  if (layout.subsets)
+    for (auto& node : layout.subsets->datasets) node.attributes.clear();
   // Files of before have no attributes in their description, and no values in their segments.
   for (auto& node : layout.chunked) node.attributes.clear();
   for (auto& node : layout.columns) {
@@ -171,7 +175,8 @@ Result<std::optional<LeftFile>> find_left_file(Env& env, const std::string& path
   LeftFile left{*codec, metadata_columns(description, config.layout), shared, false};
   auto wanted = nexus_layout(series, declared_filters(left.codec, filters, series), left.columns);
   if (config.layout) wanted = config.layout->apply(std::move(wanted), series, left.columns, {});
-  if (description_of(description.datasets, description.columns) != description_of(wanted.chunked, wanted.columns))
+  if (description_of(description.datasets, description.columns, description.subsets) !=
+      description_of(wanted.chunked, wanted.columns, wanted.subsets))
     return in_the_way(path,
                       "its datasets or columns differ from those of this layout and version: use the layout with which "
                       "the file was started");
