@@ -157,6 +157,7 @@ def test_a_recorder_that_was_killed_names_the_remedy(record: Record, run: Run, t
 
 def test_recording_with_the_name_of_a_replacement_is_left_alone(recorded: Recorded, run: Run) -> None:
     path = recorded(images_of("uint16"))
-    other = shutil.copy(path, path.with_name(f".{path.name}.new"))
+    other = path.with_name(f".{path.name}.new")
+    shutil.copy(path, other)
     assert run("recover", str(path)).returncode == 0
     assert other.read_bytes() == path.read_bytes()
