@@ -101,7 +101,7 @@ class Runner:
             try:
                 self._commands(name, self.steps[name].prepare, beside=True)
             except OSError as problem:  # the disk is full, or there are too many processes
-                print(f"run_tests: {name}: {problem}", flush=True)
+                say(f"run_tests: {name}: {problem}")
                 self.outcomes[name].parts.append(("start", 0.0, 0.0, False))
             self._ready[name].set()
 
@@ -114,7 +114,7 @@ class Runner:
 
     def _one(self, name: str, command: Command, beside: bool) -> None:
         """Output goes into the step's log, and on to the terminal unless others' tests print there."""
-        print(f"\n== {name}: {command.what}{' (beside the tests)' if beside else ''}", flush=True)
+        say(f"\n== {name}: {command.what}{' (beside the tests)' if beside else ''}")
         log = RESULTS / f"{name}.log"
         started, begun_at = time.monotonic(), log.stat().st_size if log.exists() else 0
         with log.open("ab") as output:
@@ -141,11 +141,15 @@ class Runner:
         self.outcomes[name].parts.append((command.what, seconds, used.ru_utime + used.ru_stime, ok))
         if not ok:
             if beside:
-                print(log.read_bytes()[begun_at:].decode(errors="replace"))
+                say(log.read_bytes()[begun_at:].decode(errors="replace"))
             why = f"killed after {LIMIT_S} s" if seconds >= LIMIT_S else f"exit code {process.returncode}"
-            print(
-                f"run_tests: {name}: {command.what} failed ({why}): {' '.join(command.arguments)}", flush=True
-            )
+            say(f"run_tests: {name}: {command.what} failed ({why}): {' '.join(command.arguments)}")
+
+
+def say(text: str) -> None:
+    """Prints in one piece: both threads do, and `print` writes the end of the line by itself."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
