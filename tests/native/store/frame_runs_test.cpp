@@ -29,7 +29,8 @@ TEST(FrameRuns, HaveExactlyTheFramesThatWereAdded) {
   for (std::uint64_t frame = 0; frame < 1000; ++frame)
     if (random() % 3 == 0) frames.push_back(frame);
   std::vector<std::uint64_t> back;
-  for (const auto& run : runs_of(frames).list())
+  const auto runs = runs_of(frames);
+  for (const auto& run : runs.list())
     for (std::uint64_t i = 0; i < run.count; ++i) back.push_back(run.first + i * run.stride);
   EXPECT_EQ(back, frames);
 }
