@@ -13,7 +13,7 @@ struct Prepared {
   const void* data = nullptr;        ///< null where there is no element
 };
 
-bool is_ascii(const std::string& text) {
+bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 128; });
 }
 
@@ -97,8 +97,9 @@ Result<void> write_attribute(hid_t object, const Attribute& attribute) {
   const auto* name = attribute.name.c_str();
   PEN_ASSIGN(const auto prepared, prepare(attribute.value));
   if (H5Aexists(object, name) > 0) PEN_TRY(done(H5Adelete(object, name), "replace an attribute"));
+  PEN_ASSIGN(const auto naming, name_properties(H5P_ATTRIBUTE_CREATE, attribute.name));
   PEN_ASSIGN(const auto created,
-             owned(H5Acreate2(object, name, prepared.type.get(), prepared.space.get(), H5P_DEFAULT, H5P_DEFAULT),
+             owned(H5Acreate2(object, name, prepared.type.get(), prepared.space.get(), naming.get(), H5P_DEFAULT),
                    H5Aclose, "create an attribute"));
   if (prepared.data != nullptr)
     PEN_TRY(done(H5Awrite(created.get(), prepared.type.get(), prepared.data), "write an attribute"));
@@ -114,6 +115,14 @@ Result<Handle> creation_properties(hid_t kind) {
   return properties;
 }
 
+Result<Handle> name_properties(hid_t kind, std::string_view path) {
+  PEN_ASSIGN(auto properties, owned(H5Pcreate(kind), H5Pclose, "make a property list"));
+  const auto name = path.substr(path.rfind('/') + 1);
+  if (!is_ascii(name))
+    PEN_TRY(done(H5Pset_char_encoding(properties.get(), H5T_CSET_UTF8), "set a name's character set"));
+  return properties;
+}
+
 Result<void> make_group(hid_t file, const std::string& path) {
   if (path == "/") return {};
   PEN_TRY(check_path(path));
@@ -123,7 +132,8 @@ Result<void> make_group(hid_t file, const std::string& path) {
     const auto part = path.substr(0, end);
     if (!exists(file, part)) {
       PEN_ASSIGN(const auto properties, creation_properties(H5P_GROUP_CREATE));
-      PEN_ASSIGN(const auto group, owned(H5Gcreate2(file, part.c_str(), H5P_DEFAULT, properties.get(), H5P_DEFAULT),
+      PEN_ASSIGN(const auto naming, name_properties(H5P_LINK_CREATE, part));
+      PEN_ASSIGN(const auto group, owned(H5Gcreate2(file, part.c_str(), naming.get(), properties.get(), H5P_DEFAULT),
                                          H5Gclose, fmt::format("create group {}", part)));
     }
     if (end == std::string::npos) return {};
@@ -143,8 +153,9 @@ Result<void> write_value(hid_t file, const ValueNode& node) {
     PEN_TRY(done(H5Ldelete(file, node.path.c_str(), H5P_DEFAULT), fmt::format("replace {}", node.path)));
   {
     PEN_ASSIGN(const auto properties, creation_properties(H5P_DATASET_CREATE));
+    PEN_ASSIGN(const auto naming, name_properties(H5P_LINK_CREATE, node.path));
     PEN_ASSIGN(const auto dataset, owned(H5Dcreate2(file, node.path.c_str(), prepared.type.get(), prepared.space.get(),
-                                                    H5P_DEFAULT, properties.get(), H5P_DEFAULT),
+                                                    naming.get(), properties.get(), H5P_DEFAULT),
                                          H5Dclose, fmt::format("create {}", node.path)));
     if (prepared.data != nullptr)
       PEN_TRY(done(H5Dwrite(dataset.get(), prepared.type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, prepared.data),
@@ -164,7 +175,8 @@ Result<void> write_attributes(hid_t file, const std::string& path, std::span<con
 
 Result<void> make_link(hid_t file, const LinkNode& node) {
   PEN_TRY(make_parents(file, node.path));
-  return done(H5Lcreate_hard(file, node.target.c_str(), file, node.path.c_str(), H5P_DEFAULT, H5P_DEFAULT),
+  PEN_ASSIGN(const auto naming, name_properties(H5P_LINK_CREATE, node.path));
+  return done(H5Lcreate_hard(file, node.target.c_str(), file, node.path.c_str(), naming.get(), H5P_DEFAULT),
               fmt::format("link {} to {}", node.path, node.target));
 }
 

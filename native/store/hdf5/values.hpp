@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "store/hdf5/handles.hpp"
 #include "store/layout.hpp"
@@ -13,6 +14,10 @@ namespace penstock::store::hdf5 {
 /// object's header however many there are, unless one is too large for it: h5copy of HDF5 1.10 crashes where they lie
 /// elsewhere and one of them is a text of variable length.
 Result<Handle> creation_properties(hid_t kind);
+
+/// For a link or an attribute that is made (`kind` is H5P_LINK_CREATE or H5P_ATTRIBUTE_CREATE) at `path`: its last name
+/// says that it is UTF-8, unless it is ASCII.
+Result<Handle> name_properties(hid_t kind, std::string_view path);
 
 /// Creates the group and its parents; one that is there already is kept.
 Result<void> make_group(hid_t file, const std::string& path);

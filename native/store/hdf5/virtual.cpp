@@ -71,9 +71,10 @@ Result<Handle> properties_of(const ChunkedNode& node) {
 
 Result<void> create(hid_t file, const std::string& path, ElementType type, hid_t space, hid_t properties) {
   PEN_TRY(make_parents(file, path));
+  PEN_ASSIGN(const auto naming, name_properties(H5P_LINK_CREATE, path));
   PEN_ASSIGN(const auto dataset,
-             owned(H5Dcreate2(file, path.c_str(), type_of(type), space, H5P_DEFAULT, properties, H5P_DEFAULT), H5Dclose,
-                   fmt::format("create {}", path)));
+             owned(H5Dcreate2(file, path.c_str(), type_of(type), space, naming.get(), properties, H5P_DEFAULT),
+                   H5Dclose, fmt::format("create {}", path)));
   return {};
 }
 

@@ -153,6 +153,34 @@ def set_text(item: Any, name: str, text: str) -> None:
     item.attrs.create(name, shown, dtype=h5py.string_dtype("ascii" if shown.isascii() else "utf-8"))
 
 
+def naming(name: str) -> h5py.h5p.PropLCID:
+    """Returns link properties for h5py's lower half that mark a name as UTF-8, unless it is ASCII."""
+    properties = h5py.h5p.create(h5py.h5p.LINK_CREATE)
+    if not name.isascii():
+        properties.set_char_encoding(h5py.h5t.CSET_UTF8)
+    return properties
+
+
+def make_attribute(
+    item: "h5py.h5g.GroupID | h5py.h5d.DatasetID", name: str, kind: h5py.h5t.TypeID, space: h5py.h5s.SpaceID
+) -> h5py.h5a.AttrID:
+    """Creates an attribute whose name is marked as UTF-8, unless it is ASCII: h5py has no call for that."""
+    if name.isascii():
+        return h5py.h5a.create(item, name.encode(), kind, space)
+    library = ctypes.CDLL(h5py.h5p.__file__)
+    library.H5Pcreate.restype = library.H5Acreate2.restype = ctypes.c_int64
+    creation = ctypes.c_int64.in_dll(library, "H5P_CLS_ATTRIBUTE_CREATE_ID_g")
+    properties = ctypes.c_int64(library.H5Pcreate(creation))
+    library.H5Pset_char_encoding(properties, ctypes.c_int(h5py.h5t.CSET_UTF8))
+    numbers = (ctypes.c_int64(each.id) for each in (kind, space))
+    made = library.H5Acreate2(ctypes.c_int64(item.id), name.encode(), *numbers, properties, ctypes.c_int64(0))
+    library.H5Pclose(properties)
+    if made < 0:
+        raise OSError(f"HDF5 does not create the attribute {name}")
+    library.H5Aclose(ctypes.c_int64(made))
+    return h5py.h5a.open(item, name.encode())
+
+
 def for_mapping(name: str) -> str:
     """A file's or dataset's name as the source of a virtual dataset has it: there %b stands for a number."""
     return name.replace("%", "%%")

@@ -21,7 +21,9 @@ from penstock.files.hdf5 import (
     for_mapping,
     item_at,
     lies_elsewhere,
+    make_attribute,
     names_of,
+    naming,
     open_for_reading,
     set_text,
     value_of,
@@ -184,7 +186,7 @@ def _copy_dataset(item: h5py.Dataset, into: h5py.Group, name: str, rows: slice) 
         values = numpy.ascontiguousarray(values[rows])
     # Without chunks it cannot grow either, as columns of a recorded file may.
     space = h5py.h5s.create_simple(values.shape) if values.shape else h5py.h5s.create(h5py.h5s.SCALAR)
-    copy = h5py.h5d.create(into.id, name.encode(), item.id.get_type(), space)
+    copy = h5py.h5d.create(into.id, name.encode(), item.id.get_type(), space, lcpl=naming(name))
     copy.write(h5py.h5s.ALL, h5py.h5s.ALL, values)
     _copy_attributes(item, copy)
 
@@ -198,7 +200,7 @@ def _copy_attributes(item: h5py.Group | h5py.Dataset, into: h5py.h5g.GroupID | h
 def _copy_attribute(
     attribute: h5py.h5a.AttrID, into: h5py.h5g.GroupID | h5py.h5d.DatasetID, name: str
 ) -> None:
-    copy = h5py.h5a.create(into, name.encode(), attribute.get_type(), attribute.get_space())
+    copy = make_attribute(into, name, attribute.get_type(), attribute.get_space())
     values = numpy.empty(attribute.shape, dtype=attribute.dtype)
     attribute.read(values)
     copy.write(values)

@@ -7,12 +7,14 @@ import numpy as np
 import numpy.typing as npt
 from h5py import h5a, h5d, h5g, h5p, h5s, h5t
 
+from penstock.files.hdf5 import naming
+
 _TEXT_DTYPE = h5py.string_dtype()
 _TEXT = h5t.py_create(_TEXT_DTYPE, logical=True)
 
 
 def add_group(parent: h5g.GroupID, name: str, **attributes: str | int) -> h5g.GroupID:
-    group = h5g.create(parent, name.encode())
+    group = h5g.create(parent, name.encode(), naming(name))
     _add_attributes(group, attributes)
     return group
 
@@ -24,7 +26,8 @@ def add_dataset(parent: h5g.GroupID, name: str, values: npt.NDArray[Any], **attr
     properties = h5p.create(h5p.DATASET_CREATE)
     properties.set_obj_track_times(False)
     kind = h5t.py_create(values.dtype, logical=True)
-    dataset = h5d.create(parent, name.encode(), kind, h5s.create_simple(values.shape), properties)
+    space = h5s.create_simple(values.shape)
+    dataset = h5d.create(parent, name.encode(), kind, space, properties, naming(name))
     dataset.write(h5s.ALL, h5s.ALL, np.ascontiguousarray(values))
     _add_attributes(dataset, attributes)
 
