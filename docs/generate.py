@@ -561,7 +561,8 @@ and `NDAttrSourceType` is `NDAttrSourceUndefined`, because streams do not contai
 scalar: of the first or the last frame, by number, that has it. While a file grows, values of the last frame
 are those of the first one; `penstock recover` takes the last frame's from the segments. Numbers keep the type
 of the stream. If several datasets name a value, the first has it and the others are links. A dataset whose
-value is missing in the first frame is left out, with the links to it.
+value is missing in the first frame is left out, with the links to it. If a later frame brings the value, the
+dataset is made when the series closes, without attributes and links.
 
 `NDArrayUniqueId`, `NDArrayTimeStamp`, `NDArrayEpicsTSSec` and `NDArrayEpicsTSnSec` are the frame's values
 of that name; without them, the frame number and the arrival time since 1990-01-01, as in EPICS.

@@ -11,6 +11,7 @@
 #include "check/findings.hpp"
 #include "store/format/description.hpp"
 #include "store/format/segment.hpp"
+#include "store/recovery/late_values.hpp"
 #include "store/seal.hpp"
 
 namespace penstock::recover {
@@ -29,11 +30,7 @@ struct Candidate {
   std::uint32_t frame = 0;  ///< of a scan; where a chunk has several frames a bit for each that it has
 };
 
-/// A segment of chunks that has values of its frames.
-struct ValuesSegment {
-  std::uint64_t sequence = 0;
-  std::uint64_t address = 0;
-};
+using store::ValuesSegment;
 
 struct Segments {
   store::format::FileId file_id{};

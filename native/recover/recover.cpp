@@ -39,6 +39,14 @@ bool was_received(std::byte state) {
   return state == received || state == lost;
 }
 
+/// Frames whose values count: also of those whose pixels are lost.
+std::vector<std::uint64_t> begun_or_damaged(const Frames& frames) {
+  std::vector<std::uint64_t> numbers;
+  std::set_union(frames.begun.begin(), frames.begun.end(), frames.damaged.begin(), frames.damaged.end(),
+                 std::back_inserter(numbers));
+  return numbers;
+}
+
 using check::Level;
 using check::state_path;
 using store::PlacedChunk;
@@ -670,15 +678,17 @@ Result<void> Recovery::complete(store::hdf5::IndexFile& index, store::Space& spa
                                      rows_.times, report_.frames));
   LastKnown last{LastFrames(segments_.description.columns.size()), {}};
   if (report_.way != Way::rebuild) last.in_columns = last_received(states_of(tree_));
+  const auto frames_with_values = begun_or_damaged(frames_);
+  store::hdf5::FillLate fill_late;
   if (master_ == nullptr) {
-    auto sources = rows_.values;
-    sources.push_back({plan_.file, segments_.of_values});
-    // Also those of frames whose pixels are lost.
-    std::vector<std::uint64_t> of_frames;
-    std::set_union(frames_.begun.begin(), frames_.begun.end(), frames_.damaged.begin(), frames_.damaged.end(),
-                   std::back_inserter(of_frames));
-    PEN_ASSIGN(last.in_segments,
-               write_values(env_, std::move(sources), index, segments_.description.columns, of_frames, findings_));
+    rows_.values.push_back({plan_.file, segments_.of_values});
+    PEN_ASSIGN(auto written, write_values(env_, rows_.values, index, segments_.description.columns, frames_with_values,
+                                          findings_));
+    last.in_segments = std::move(written.last_frames);
+    if (written.has_late)
+      fill_late = [&](store::LateColumnSink& out) {
+        return write_late_values(env_, rows_.values, frames_with_values, findings_, out);
+      };
   }
   const auto known = check::places_of(tree_).value_or(std::vector<std::uint64_t>());
   PEN_TRY(write_places(index, segments_.description.columns, chunk_frames_.new_places(known, frames_.whole)));
@@ -690,7 +700,7 @@ Result<void> Recovery::complete(store::hdf5::IndexFile& index, store::Space& spa
     add_end_time(tree_, segments_, rows_.times, values);
   }
   PEN_TRY(index.flush());
-  return index.finish(values);
+  return index.finish(values, fill_late);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "store/members/member_files.hpp"
 #include "store/members/member_names.hpp"
 #include "store/recovery/journal.hpp"
+#include "store/recovery/late_values.hpp"
 #include "store/recovery/own_superblock.hpp"
 #include "store/recovery/replacement.hpp"
 #include "store/recovery/scan.hpp"
@@ -155,8 +156,7 @@ class OwnStore final : public Store {
         placement_(placement_of(layout)),
         beside_slots_(placement_ == Placement::slots ? std::make_shared<EndBesideSlots>() : nullptr),
         space_(file_, space_options(options, placement_), used_bytes, 0, beside_slots_ ? beside_slots_ : share_.end),
-        datasets_(layout.chunked.size()),
-        columns_(layout.columns.size()),
+        counts_{layout.chunked.size(), layout.columns.size()},
         shared_(std::make_shared<WriterShared>(options, layout, share_)) {}
 
   ~OwnStore() override {
@@ -193,6 +193,7 @@ class OwnStore final : public Store {
 
   Result<void> run(Env& env, const std::string& path, const FileLayout& layout, std::unique_ptr<hdf5::IndexFile> index,
                    Listener* listener, const std::function<Result<void>()>& take_name = {}) {
+    path_ = path;
     PEN_TRY(index->start(options_.swmr));
     // Readers lock the file as well, shared; another writer is still kept out.
     if (options_.swmr) PEN_TRY(file_->lock(false));
@@ -237,9 +238,9 @@ class OwnStore final : public Store {
       indexer_->push({std::move(*placed),
                       [this, from](const share::Indexed& answer) { share_.send(from, share::encode(answer)); }});
     } else if (auto* rows = std::get_if<share::Rows>(&message)) {
-      if (static_cast<std::size_t>(rows->column) >= columns_)
+      if (static_cast<std::size_t>(rows->column) >= counts_.columns)
         return make_error(Errc::malformed, "rank {}: column {} of {}", from, static_cast<std::size_t>(rows->column),
-                          columns_);
+                          counts_.columns);
       indexer_->push(std::move(*rows));
     } else if (const auto* left = std::get_if<share::Left>(&message)) {
       space_.cover(left->end);
@@ -257,7 +258,7 @@ class OwnStore final : public Store {
     auto indexed = indexer_->drain();
     const auto segments_end = space_.end();
     // Also after an error the file is closed as well as it can be.
-    auto closed = indexer_->finish(values);
+    auto closed = indexer_->finish(values, values.late_columns ? fill_late() : hdf5::FillLate{});
     if (!indexed.ok()) return indexed;
     PEN_TRY(closed);
     PEN_TRY(written);
@@ -276,16 +277,35 @@ class OwnStore final : public Store {
     return make_error(Errc::not_found, "the file was removed or replaced during the recording; its frames are lost");
   }
 
-  bool still_named() const override { return file_->still_named() && (!members_ || members_->still_named()); }
-  bool was_moved() const override { return file_->was_moved() && (!members_ || members_->still_named()); }
+  std::string lost_file() const override { return store::lost_file(path_, *file_, members_.get()); }
+  bool was_moved() const override { return file_->was_moved() && (!members_ || members_->lost_file().empty()); }
 
  private:
   Result<void> check(const share::Placed& placed) const {
     for (const auto& chunk : placed.chunks)
-      if (static_cast<std::size_t>(chunk.head.dataset) >= datasets_)
+      if (static_cast<std::size_t>(chunk.head.dataset) >= counts_.datasets)
         return make_error(Errc::malformed, "a chunk of dataset {} of {}", static_cast<std::size_t>(chunk.head.dataset),
-                          datasets_);
+                          counts_.datasets);
     return {};
+  }
+
+  /// Of all ranks, and of a recorder that was killed before.
+  hdf5::FillLate fill_late() {
+    return [this](LateColumnSink& out) -> Result<void> {
+      PEN_ASSIGN(const auto sources, members_ ? members_->late_sources() : late_sources());
+      const auto warn = [](const std::string& path, const std::string& why) {
+        spdlog::warn("values for {}, which the first frame lacks, are not stored: {}", path, why);
+      };
+      return copy_late_values(
+          sources, [](auto) { return true; }, warn, out);
+    };
+  }
+
+  Result<std::vector<LateSource>> late_sources() {
+    PEN_ASSIGN(auto segments, find_values(*file_, shared_file_.id));
+    std::vector<LateSource> sources;
+    sources.push_back({[this]() -> Result<std::shared_ptr<File>> { return file_; }, std::move(segments)});
+    return sources;
   }
 
   /// A file without a seal is complete too: a full disk is no reason to call it incomplete.
@@ -304,8 +324,8 @@ class OwnStore final : public Store {
   const Placement placement_;
   const std::shared_ptr<EndBesideSlots> beside_slots_;  ///< null but with slots
   Space space_;
-  const std::size_t datasets_;
-  const std::size_t columns_;
+  const struct { std::size_t datasets, columns; } counts_;  ///< of the layout
+  std::string path_;
   SharedFile shared_file_;
   std::vector<Extent> sealed_;  ///< what the seal covers beside HDF5's structures that are still to come
   Counters counters_;

@@ -164,6 +164,8 @@ struct FinalValues {
   /// The first dimension of datasets and columns grows to this at least (frames that never came
   /// read as fill); of a scan's datasets to the scan's own length.
   std::uint64_t frames = 0;
+  /// Frames have brought values for columns that the file does not have: they are made, with what segments have.
+  bool late_columns = false;
   /// Attributes about the rows: asked for when the listener has put its last ones, on the caller's thread.
   std::function<std::vector<std::pair<std::string, Attribute>>()> of_rows = {};
 };
@@ -228,8 +230,9 @@ class Store {
 
   virtual std::unique_ptr<ChunkWriter> make_writer() = 0;
   virtual StoreStats stats() const = 0;
-  /// Whether the path that it was created at still leads to its file.
-  virtual bool still_named() const = 0;
+  /// The path of a file that is not found there any more: its own, or one of its members. Empty if all are.
+  virtual std::string lost_file() const = 0;
+  bool still_named() const { return lost_file().empty(); }
   /// Somebody moved its file to another path, where it is as good as it was here.
   virtual bool was_moved() const = 0;
   /// Waits for all segments, writes the final values, closes the file and cuts what was leased and

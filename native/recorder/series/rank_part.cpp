@@ -26,6 +26,7 @@ nlohmann::json rank_part(const SeriesStats& stats, const SeriesAccount& account,
           {"latency", stats.latency.values()},
           {"edges", to_json(tree.edges())},
           {"unfitting", settlement.unfitting_here()},
+          {"late_columns", settlement.has_late_here()},
           {"received_ns", account.counters.last_received_ns.load()},
           {"problem", account.failures.first()},
           {"spoiled", account.failures.is_spoiled()}};
@@ -54,6 +55,7 @@ void add_rank_part(const nlohmann::json& part, SeriesAccount& account, SeriesTre
     account.failures.note(make_error(Errc::io, "{}", problem), part.value("spoiled", true));
   tree.merge_edges(edges_from(part.value("edges", nlohmann::json())));
   settlement.unfitting_elsewhere().add(part.value("unfitting", std::vector<std::uint64_t>()));
+  if (part.value("late_columns", false)) settlement.note_late_elsewhere();
   account.written.merge_latency(part.value("latency", std::vector<std::uint64_t>()));
 }
 

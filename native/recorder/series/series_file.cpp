@@ -136,11 +136,14 @@ Result<void> SeriesFile::close(series::EndedBy why) {
     store_.leave();
     settlement_.settle_partial();
   }
-  auto finished = store_->finish(tree_.values_at_end(account_, {.frames = frames,
-                                                                .filled = filled(),
-                                                                .ended_by = series::name(why),
-                                                                .resumed = account_.counters.frames_before > 0,
-                                                                .unfitting = [&] { return settlement_.unfitting(); }}));
+  const bool resumed = account_.counters.frames_before > 0;
+  auto values = tree_.values_at_end(
+      account_,
+      {.frames = frames, .filled = filled(), .ended_by = series::name(why), .resumed = resumed, .unfitting = [&] {
+         return settlement_.unfitting();
+       }});
+  values.late_columns = settlement_.has_late() || resumed;
+  auto finished = store_->finish(values);
   store_.leave();
   if (!finished.ok()) failures.spoil(finished.error());
   if (problem().empty() && !failures.first().empty())

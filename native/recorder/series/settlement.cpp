@@ -52,14 +52,15 @@ void UnfittingElsewhere::add_to(std::vector<std::uint64_t>& counts) const {
   for (std::size_t i = 0; i < std::min(counts.size(), counts_.size()); ++i) counts[i] += counts_[i];
 }
 
-void Settlement::use(const std::vector<MetaColumn>& columns) {
+void Settlement::use(const std::vector<MetaColumn>& columns, LateColumns::PathOf path_of) {
   columns_ = columns;
-  batch_ = std::make_unique<RowBatch>(
-      columns, role_.states(),
-      [this](const std::string& name, const char* what) {
-        spdlog::warn("{}: \"{}\", which frames bring along, {}", spec_.path(), name.substr(0, 64), what);
-      },
-      spec_.scan() ? RowBatch::Places::written : RowBatch::Places::none);
+  const auto warn = [this](const std::string& name, std::string_view what) {
+    spdlog::warn("{}: \"{}\", which frames bring along, {}", spec_.path(), name.substr(0, 64), what);
+  };
+  const bool in_slots = spec_.config().placement == store::Placement::slots;
+  late_ = std::make_unique<LateColumns>(columns, std::move(path_of), warn, in_slots);
+  batch_ = std::make_unique<RowBatch>(columns, role_.states(), warn,
+                                      spec_.scan() ? RowBatch::Places::written : RowBatch::Places::none);
 }
 
 /// `chunks` chunks with this cookie came to their end: the frames of which these were the last.
@@ -73,7 +74,7 @@ void Settlement::settle(std::uint64_t cookie, WriteOutcome outcome, std::uint64_
 }
 
 void Settlement::append_values(std::uint64_t cookie, std::vector<std::byte>& rows) {
-  const auto append = [&](std::uint64_t slot) { recorder::append_values(slots_.row(slot), columns_, rows); };
+  const auto append = [&](std::uint64_t slot) { recorder::append_values(slots_.row(slot), columns_, *late_, rows); };
   if (blocks_ == nullptr) return append(cookie);
   for (const auto slot : blocks_->slots_of(cookie)) append(slot);
 }

@@ -6,12 +6,14 @@
 /// row waits in a slot, whose number travels with the frame's chunks as their cookie.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
 
+#include "recorder/series/accounting/late_columns.hpp"
 #include "recorder/series/accounting/rows.hpp"
 #include "recorder/series/chunks/blocks.hpp"
 #include "recorder/series/file_watch.hpp"
@@ -57,8 +59,8 @@ class Settlement final : public store::Listener {
   Settlement(const SeriesSpec& spec, SeriesAccount& account, FileWatch& watch, FileRole& role, Blocks* blocks)
       : spec_(spec), account_(account), watch_(watch), role_(role), blocks_(blocks), partial_(spec.tiling().count()) {}
 
-  /// Before the store is made: columns of what frames bring along.
-  void use(const std::vector<MetaColumn>& columns);
+  /// Before the store is made: columns of what frames bring along, and where others would go.
+  void use(const std::vector<MetaColumn>& columns, LateColumns::PathOf path_of);
 
   /// A row of a frame that was admitted. Returns the cookie of its chunks.
   std::uint64_t put(Row row) { return slots_.put(std::move(row), spec_.tiling().count()); }
@@ -90,6 +92,12 @@ class Settlement final : public store::Listener {
   /// … and of all.
   std::vector<std::uint64_t> unfitting() const;
 
+  /// Values for which the file has no column came to this process …
+  bool has_late_here() const { return late_ != nullptr && late_->any(); }
+  /// … or to another one.
+  void note_late_elsewhere() { late_elsewhere_ = true; }
+  bool has_late() const { return has_late_here() || late_elsewhere_; }
+
   void placed(std::span<const store::PlacedChunk> chunks, store::RowWriter& rows) override;
   void lost(std::span<const store::PlacedChunk> chunks, const Error& why) override;
   void already_there(std::span<const store::PlacedChunk> chunks) override;
@@ -110,12 +118,15 @@ class Settlement final : public store::Listener {
   FileRole& role_;
   Blocks* const blocks_;
 
-  std::vector<MetaColumn> columns_;  ///< set by use()
+  // Set by use().
+  std::vector<MetaColumn> columns_;
+  std::unique_ptr<LateColumns> late_;  ///< synchronises itself
 
   // Synchronise themselves.
   RowSlots slots_;
   Sessions sessions_;
   UnfittingElsewhere unfitting_elsewhere_;
+  std::atomic<bool> late_elsewhere_ = false;
 
   // The indexer's thread only, and the closing thread after it.
   std::unique_ptr<RowBatch> batch_;

@@ -16,11 +16,6 @@ namespace {
 constexpr std::size_t text_bytes_min = 64;
 constexpr std::size_t text_bytes_max = 1024;
 
-bool is_object_name(const std::string& name) {
-  const auto awkward = [](char c) { return c == '/' || static_cast<unsigned char>(c) < 0x20; };
-  return !name.empty() && name.front() != '.' && std::none_of(name.begin(), name.end(), awkward);
-}
-
 MetaColumn column_of(const std::string& name, const MetaValue& sample) {
   if (const auto* text = std::get_if<std::string>(&sample)) {
     const auto room = std::clamp(2 * text->size(), text_bytes_min, text_bytes_max);
@@ -85,12 +80,17 @@ void encode_nothing(const MetaColumn& column, std::byte* out) {
 
 }  // namespace
 
+bool can_be_column(const std::string& name) {
+  const auto awkward = [](char c) { return c == '/' || static_cast<unsigned char>(c) < 0x20; };
+  return !name.empty() && name.front() != '.' && std::none_of(name.begin(), name.end(), awkward);
+}
+
 std::vector<MetaColumn> meta_columns(const Metadata& metadata) {
   std::vector<MetaColumn> columns;
   for (const auto& [name, sample] : metadata) {
     const bool there =
         std::any_of(columns.begin(), columns.end(), [&name = name](const auto& c) { return c.name == name; });
-    if (!there && is_object_name(name)) columns.push_back(column_of(name, sample));
+    if (!there && can_be_column(name)) columns.push_back(column_of(name, sample));
   }
   return columns;
 }

@@ -28,6 +28,9 @@ struct MetaColumn {
   }
 };
 
+/// Whether HDF5 takes it for the name of one object.
+bool can_be_column(const std::string& name);
+
 /// The columns that `metadata` (of the first frame) gives rise to. Text, and structures as JSON text,
 /// get twice the room of the first value, from 64 to 1024 bytes. Left out are names that HDF5 does
 /// not take for one object.

@@ -90,6 +90,11 @@ void SeriesTree::use(const std::vector<MetaColumn>& columns) {
   columns_ = user_layout ? user_layout->complete(columns) : columns;
 }
 
+std::string SeriesTree::column_path(const std::string& name) const {
+  const auto& user_layout = spec_.config().layout;
+  return user_layout ? user_layout->column_path(name) : metadata_column_path(name);
+}
+
 void SeriesTree::complete(Frame& frame) {
   const auto& user_layout = spec_.config().layout;
   if (!user_layout) return;
@@ -207,13 +212,10 @@ void SeriesTree::add_axis_of_frames(std::uint64_t frames, store::FinalValues& va
 
 /// What reads as 0 or is cut short looks like any other value: its column says that there are such.
 std::vector<std::pair<std::string, store::Attribute>> SeriesTree::column_attributes(const Unfitting& counts) const {
-  const auto& user_layout = spec_.config().layout;
-  const auto paths = user_layout ? user_layout->column_paths(columns_) : std::vector<std::string>();
   std::vector<std::pair<std::string, store::Attribute>> attributes;
   for (std::size_t i = 0; i < std::min(counts.size(), columns_.size()); ++i)
     if (counts[i] > 0)
-      attributes.emplace_back(user_layout ? paths[i] : metadata_column_path(columns_[i].name),
-                              store::Attribute{"unfitting", store::scalar(counts[i])});
+      attributes.emplace_back(column_path(columns_[i].name), store::Attribute{"unfitting", store::scalar(counts[i])});
   return attributes;
 }
 

@@ -33,6 +33,8 @@ class SeriesTree {
   /// Columns for what the first frame brings along, and those that the layout declares.
   void use(const std::vector<MetaColumn>& columns);
   const std::vector<MetaColumn>& columns() const { return columns_; }
+  /// Where the values of this name are, or would be.
+  std::string column_path(const std::string& name) const;
 
   /// Adds the values that the layout asks for to a frame, and keeps those of the first and the last one.
   void complete(Frame& frame);

@@ -3,21 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <tuple>
 
 #include "recover/proof.hpp"
 #include "store/format/rows.hpp"
 #include "store/recovery/scan.hpp"
+#include "store/recovery/value_runs.hpp"
 
 namespace penstock::recover {
 namespace {
 
 using store::format::RowReader;
 using store::format::SegmentHeader;
-
-constexpr std::size_t batch_bytes = 16 << 20;
-constexpr std::size_t batch_values = 256 << 10;
-constexpr std::size_t run_bytes_max = 8 << 20;
 
 /// Values of several segments, gathered so that a column gets long runs of rows.
 class Batch {
@@ -37,72 +33,41 @@ class Batch {
       if (value->frame != last) is_wanted = is_present(value->frame);
       last = value->frame;
       if (!is_wanted) continue;
+      has_late_ = has_late_ || value->column == store::format::late_column;
       // A description that was made anew, or by a version of before, does not say which columns the numbers mean.
       if (value->column >= columns_.size() || !columns_[value->column].in_segments) continue;
       const auto& column = columns_[value->column];
       if (value->bytes.size() > column.row_bytes())
         return make_error(Errc::malformed, "a value for {} has {} bytes; its rows have {}", column.path,
                           value->bytes.size(), column.row_bytes());
-      values_.push_back({value->frame, bytes_.size(), value->column, static_cast<std::uint16_t>(value->bytes.size())});
-      bytes_.insert(bytes_.end(), value->bytes.begin(), value->bytes.end());
+      runs_.add(value->frame, value->column, value->bytes);
     }
   }
 
   const LastFrames& last_frames() const { return last_frames_; }
 
-  bool is_full() const { return bytes_.size() >= batch_bytes || values_.size() >= batch_values; }
+  bool is_full() const { return runs_.is_full(); }
+  /// Some of the values belong to columns that the description does not have.
+  bool has_late() const { return has_late_; }
 
   Result<void> write() {
-    std::stable_sort(values_.begin(), values_.end(), [](const Value& a, const Value& b) {
-      return std::tie(a.column, a.frame) < std::tie(b.column, b.frame);
-    });
-    for (std::size_t first = 0; first < values_.size();) {
-      PEN_ASSIGN(first, write_run(first));
-    }
-    values_.clear();
-    bytes_.clear();
-    return {};
+    return runs_.write([this](std::uint16_t column) { return columns_[column].row_bytes(); },
+                       [this](std::uint16_t column, std::uint64_t first, Bytes rows) {
+                         const auto end = first + rows.size() / columns_[column].row_bytes();
+                         last_frames_[column] = std::max(last_frames_[column], std::optional(end - 1));
+                         return index_.put_rows(store::ColumnId{column}, {first}, rows);
+                       });
   }
 
  private:
-  struct Value {
-    std::uint64_t frame;
-    std::size_t at;  ///< in bytes_
-    std::uint16_t column;
-    std::uint16_t bytes;
-  };
-
   bool is_present(std::uint64_t frame) const { return std::binary_search(present_.begin(), present_.end(), frame); }
-
-  /// From `first` on the values of consecutive frames in one column. Returns the position behind them.
-  Result<std::size_t> write_run(std::size_t first) {
-    const auto column = values_[first].column;
-    const auto row_bytes = columns_[column].row_bytes();
-    run_.clear();
-    auto next_frame = values_[first].frame;
-    std::size_t at = first;
-    for (; at < values_.size() && values_[at].column == column && run_.size() < run_bytes_max; ++at) {
-      const auto& value = values_[at];
-      const bool again = value.frame + 1 == next_frame && at > first;
-      if (!again && value.frame != next_frame) break;
-      if (again) run_.resize(run_.size() - row_bytes);
-      run_.insert(run_.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(value.at),
-                  bytes_.begin() + static_cast<std::ptrdiff_t>(value.at + value.bytes));
-      run_.resize(run_.size() + row_bytes - value.bytes);
-      next_frame = value.frame + 1;
-    }
-    PEN_TRY(index_.put_rows(store::ColumnId{column}, {values_[first].frame}, run_));
-    last_frames_[column] = std::max(last_frames_[column], std::optional(next_frame - 1));
-    return at;
-  }
 
   store::hdf5::IndexFile& index_;
   const std::vector<store::ColumnNode>& columns_;
   const std::vector<std::uint64_t>& present_;
   LastFrames last_frames_;
-  std::vector<Value> values_;
-  std::vector<std::byte> bytes_;
-  std::vector<std::byte> run_;
+  store::ValueRuns runs_;
+  bool has_late_ = false;
 };
 
 Result<SegmentHeader> read_header(File& file, std::uint64_t address) {
@@ -135,9 +100,9 @@ bool has_complete_chunk(File& file, std::uint64_t address) {
 
 }  // namespace
 
-Result<LastFrames> write_values(Env& env, std::vector<ValuesSource> sources, store::hdf5::IndexFile& index,
-                                const std::vector<store::ColumnNode>& columns,
-                                const std::vector<std::uint64_t>& present, check::Findings& findings) {
+Result<WrittenValues> write_values(Env& env, std::vector<ValuesSource>& sources, store::hdf5::IndexFile& index,
+                                   const std::vector<store::ColumnNode>& columns,
+                                   const std::vector<std::uint64_t>& present, check::Findings& findings) {
   Batch batch(index, columns, present);
   for (auto& source : sources) {
     if (source.segments.empty()) continue;
@@ -157,7 +122,26 @@ Result<LastFrames> write_values(Env& env, std::vector<ValuesSource> sources, sto
     }
   }
   PEN_TRY(batch.write());
-  return batch.last_frames();
+  return WrittenValues{batch.last_frames(), batch.has_late()};
+}
+
+Result<void> write_late_values(Env& env, const std::vector<ValuesSource>& sources,
+                               const std::vector<std::uint64_t>& present, check::Findings& findings,
+                               store::LateColumnSink& out) {
+  std::vector<store::LateSource> late;
+  for (const auto& source : sources)
+    late.push_back({[&env, path = source.path] { return env.open(path, {}); }, source.segments});
+  const auto problem = [&](const std::string& path, const std::string& why) {
+    findings.add({check::Level::warning,
+                  "values of frames are not stored",
+                  path,
+                  {},
+                  why,
+                  "the first frame lacks them, so that the file has no column for them"});
+  };
+  return store::copy_late_values(
+      late, [&](std::uint64_t frame) { return std::binary_search(present.begin(), present.end(), frame); }, problem,
+      out);
 }
 
 }  // namespace penstock::recover

@@ -68,10 +68,10 @@ Result<void> Columns::put(hid_t file, ColumnId column_id, RowRun rows, Bytes dat
     return make_error(Errc::invalid_argument, "{} bytes for every {}th row from {} of {}", data.size(), rows.stride,
                       rows.first, column.path);
   if (count == 0) return {};
-  if (column.dataset) return write(column, rows, count, data);
+  if (column.dataset) return write_rows(column, column.type, rows, count, data);
   // Without a cache HDF5 writes only these rows, and rows that are apart one by one.
   PEN_TRY(open(file, column, rows.stride > 1 ? column_chunk_bytes(columns_.size()) : 0));
-  auto written = write(column, rows, count, data);
+  auto written = write_rows(column, column.type, rows, count, data);
   auto closed = close(column);
   PEN_TRY(written);
   return closed;
@@ -93,33 +93,8 @@ Result<std::vector<std::byte>> Columns::rows(hid_t file, ColumnId column_id, std
   return bytes;
 }
 
-/// Rows may be arrays, of which each is taken as a whole.
-Result<Columns::Selection> Columns::select(const Column& column, RowRun rows, std::uint64_t rows_count) {
-  auto count = column.dimensions;
-  count[0] = rows_count;
-  std::vector<hsize_t> start(count.size(), 0), stride(count.size(), 1);
-  start[0] = rows.first;
-  stride[0] = rows.stride;
-  Selection selection;
-  PEN_ASSIGN(selection.in_memory, owned(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
-                                        H5Sclose, "make a dataspace"));
-  PEN_ASSIGN(selection.in_file, owned(H5Dget_space(column.dataset.get()), H5Sclose, "get a dataspace"));
-  PEN_TRY(done(
-      H5Sselect_hyperslab(selection.in_file.get(), H5S_SELECT_SET, start.data(), stride.data(), count.data(), nullptr),
-      "select rows"));
-  return selection;
-}
-
-Result<void> Columns::write(Column& column, RowRun rows, std::uint64_t count, Bytes data) {
-  PEN_TRY(column.grow(rows.first + (count - 1) * rows.stride + 1));
-  PEN_ASSIGN(const auto selection, select(column, rows, count));
-  return done(H5Dwrite(column.dataset.get(), column.type.get(), selection.in_memory.get(), selection.in_file.get(),
-                       H5P_DEFAULT, data.data()),
-              fmt::format("write rows of {}", column.path));
-}
-
 Result<std::vector<std::byte>> Columns::read(const Column& column, std::uint64_t first, std::uint64_t count) {
-  PEN_ASSIGN(const auto selection, select(column, {first}, count));
+  PEN_ASSIGN(const auto selection, select_rows(column, {first}, count));
   std::vector<std::byte> bytes(count * column.row_bytes);
   PEN_TRY(done(H5Dread(column.dataset.get(), column.type.get(), selection.in_memory.get(), selection.in_file.get(),
                        H5P_DEFAULT, bytes.data()),

@@ -37,18 +37,10 @@ class Columns {
     Handle type = {};
   };
 
-  /// Of rows in a file, and of as many in memory.
-  struct Selection {
-    Handle in_memory;
-    Handle in_file;
-  };
-
   Result<Column*> find(ColumnId column);
   std::uint64_t cache_bytes() const;
   static Result<void> open(hid_t file, Column& column, std::uint64_t cache_bytes);
   static Result<void> close(Column& column);
-  static Result<Selection> select(const Column& column, RowRun rows, std::uint64_t count);
-  static Result<void> write(Column& column, RowRun rows, std::uint64_t count, Bytes data);
   static Result<std::vector<std::byte>> read(const Column& column, std::uint64_t first, std::uint64_t count);
 
   std::vector<Column> columns_;

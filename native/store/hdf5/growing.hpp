@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "store/hdf5/handles.hpp"
+#include "store/store.hpp"
 
 namespace penstock::store::hdf5 {
 
@@ -32,5 +33,16 @@ struct Growing {
     return {};
   }
 };
+
+/// Of rows in a file, and of as many in memory.
+struct RowSelection {
+  Handle in_memory;
+  Handle in_file;
+};
+
+/// Rows may be arrays, of which each is taken as a whole.
+Result<RowSelection> select_rows(const Growing& dataset, RowRun rows, std::uint64_t count);
+/// Writes `count` rows in the dataset's type, which is open, and lengthens it where they lie behind its end.
+Result<void> write_rows(Growing& dataset, const Handle& type, RowRun rows, std::uint64_t count, Bytes data);
 
 }  // namespace penstock::store::hdf5

@@ -5,6 +5,7 @@
 
 #include "store/hdf5/columns.hpp"
 #include "store/hdf5/driver.hpp"
+#include "store/hdf5/late_columns.hpp"
 #include "store/hdf5/subsets.hpp"
 #include "store/hdf5/tree.hpp"
 #include "store/hdf5/values.hpp"
@@ -50,7 +51,7 @@ Result<Handle> creation_list() {
   return creation;
 }
 
-class IndexFileOfHdf5 final : public IndexFile {
+class IndexFileOfHdf5 final : public IndexFile, private LateColumnSink {
  public:
   IndexFileOfHdf5(std::shared_ptr<File> file, Space& space)
       : owned_context_(new DriverContext{.file = std::move(file), .space = space}), context_(*owned_context_) {}
@@ -119,10 +120,13 @@ class IndexFileOfHdf5 final : public IndexFile {
 
   bool waits() const override { return context_.waits; }
 
-  Result<void> finish(const FinalValues& values) override {
+  /// The lock is free while values are read from segments, so that other files go on.
+  Result<void> finish(const FinalValues& values, const FillLate& fill_late) override {
+    auto finished = finish_locked(values);
+    if (finished.ok() && fill_late) finished = fill_late(*this);
     LibraryLock lock;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_close);
-    auto finished = context_.outcome(finish_all(values));
+    late_.close();
     auto closed = close_file();
     auto settled = closed.ok() ? context_.settle() : Result<void>{};
     PEN_TRY(finished);
@@ -131,6 +135,37 @@ class IndexFileOfHdf5 final : public IndexFile {
   }
 
  private:
+  Result<void> finish_locked(const FinalValues& values) {
+    LibraryLock lock;
+    const WatchedCall watched(context_.file->watching(), Call::hdf5_close);
+    rows_ = values.frames;
+    return context_.outcome(finish_all(values));
+  }
+
+  Result<bool> prepare(const ColumnNode& column) override {
+    LibraryLock lock;
+    const WatchedCall watched(context_.file->watching(), Call::hdf5_write_rows);
+    const auto is_own = [&](const auto& node) { return node.path == column.path; };
+    if (std::any_of(chunked_.begin(), chunked_.end(), is_own)) return false;
+    auto prepared = late_.prepare(file_.get(), column, rows_);
+    PEN_TRY(note(context_.outcome(prepared.ok() ? Result<void>{} : Result<void>(prepared.error()))));
+    return prepared;
+  }
+
+  Result<void> put(const ColumnNode& column, std::uint64_t first, Bytes rows) override {
+    LibraryLock lock;
+    const WatchedCall watched(context_.file->watching(), Call::hdf5_write_rows);
+    PEN_TRY(note(context_.outcome(late_.put(file_.get(), column, first, rows))));
+    return commit_much();
+  }
+
+  Result<void> mark(const ColumnNode& column, const Attribute& attribute) override {
+    LibraryLock lock;
+    const WatchedCall watched(context_.file->watching(), Call::hdf5_write_rows);
+    late_.close();
+    return note(context_.outcome(write_attributes(file_.get(), column.path, std::span(&attribute, 1))));
+  }
+
   Result<void> note(Result<void> outcome) {
     if (!outcome.ok() && outcome.error().code() != Errc::invalid_argument) failed_ = true;
     return outcome;
@@ -334,6 +369,8 @@ class IndexFileOfHdf5 final : public IndexFile {
   FileLayout layout_;                  ///< of a master file
   Columns columns_;
   std::optional<Subsets> subsets_;
+  LateColumns late_;
+  std::uint64_t rows_ = 0;  ///< of a file that is being closed
 };
 
 }  // namespace

@@ -4,16 +4,21 @@
 /// what is open and ignores errors.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "store/format/segment.hpp"
+#include "store/recovery/late_values.hpp"
 #include "store/space/space.hpp"
 #include "store/store.hpp"
 
 namespace penstock::store::hdf5 {
+
+/// Puts the values of late columns into a file that is being closed.
+using FillLate = std::function<Result<void>(LateColumnSink&)>;
 
 class IndexFile {
  public:
@@ -40,9 +45,9 @@ class IndexFile {
   virtual Result<void> flush() = 0;
   /// Whether a part of the index is in memory until the storage has room; flush() looks for it.
   virtual bool waits() const = 0;
-  /// Ends SWMR, writes the values and closes. Nothing can be put after it.
+  /// Ends SWMR, writes the values, lets `fill_late` add columns, and closes. Nothing can be put after it.
   /// `no_space` where the index found no room to the end: a recovery completes the file.
-  virtual Result<void> finish(const FinalValues& values) = 0;
+  virtual Result<void> finish(const FinalValues& values, const FillLate& fill_late = {}) = 0;
   /// Of a column, between start() and finish(); nothing where it is shorter.
   virtual Result<std::optional<std::vector<std::byte>>> row(ColumnId column, std::uint64_t number) = 0;
 };

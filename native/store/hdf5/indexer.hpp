@@ -47,7 +47,7 @@ class Indexer final : private RowWriter {
   /// first error of HDF5, if there was one.
   Result<void> drain();
   /// After drain().
-  Result<void> finish(const FinalValues& values) { return file_->finish(values); }
+  Result<void> finish(const FinalValues& values, const FillLate& fill_late) { return file_->finish(values, fill_late); }
 
  private:
   void run();

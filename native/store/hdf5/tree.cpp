@@ -32,8 +32,9 @@ Result<void> make_growing(hid_t file, const std::string& path, hid_t type, const
   PEN_TRY(done(H5Pset_chunk(properties, rank, chunk.data()), "set the chunk's shape"));
   PEN_ASSIGN(const auto space, owned(H5Screate_simple(rank, dimensions.data(), dimensions_max.data()), H5Sclose,
                                      "make a growing dataspace"));
+  PEN_ASSIGN(const auto naming, name_properties(H5P_LINK_CREATE, path));
   PEN_ASSIGN(const auto dataset,
-             owned(H5Dcreate2(file, path.c_str(), type, space.get(), H5P_DEFAULT, properties, H5P_DEFAULT), H5Dclose,
+             owned(H5Dcreate2(file, path.c_str(), type, space.get(), naming.get(), properties, H5P_DEFAULT), H5Dclose,
                    "create the dataset"));
   return {};
 }
@@ -54,9 +55,10 @@ Result<void> make_placed(hid_t file, const ValueNode& node, DriverContext& conte
   for (const auto extent : dimensions) bytes *= extent;
   PEN_ASSIGN(const auto space, owned(H5Screate_simple(static_cast<int>(dimensions.size()), dimensions.data(), nullptr),
                                      H5Sclose, "make a dataspace"));
+  PEN_ASSIGN(const auto naming, name_properties(H5P_LINK_CREATE, node.path));
   context.placement = DriverContext::Placement{node.place->address, bytes, false};
   auto dataset = owned(
-      H5Dcreate2(file, node.path.c_str(), type_of(spec.type), space.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT),
+      H5Dcreate2(file, node.path.c_str(), type_of(spec.type), space.get(), naming.get(), properties.get(), H5P_DEFAULT),
       H5Dclose, "create the dataset");
   const bool placed = context.placement->taken || bytes == 0;
   context.placement.reset();
@@ -72,18 +74,6 @@ Result<Handle> type_of_rows(ElementType type, std::size_t text_bytes) {
   PEN_TRY(done(H5Tset_strpad(text.get(), H5T_STR_NULLPAD), "set a string's padding"));
   PEN_TRY(done(H5Tset_cset(text.get(), H5T_CSET_UTF8), "set a string's character set"));
   return text;
-}
-
-Result<void> make_column(hid_t file, const ColumnNode& node, std::size_t columns) {
-  PEN_ASSIGN(const auto properties, creation_properties(H5P_DATASET_CREATE));
-  if (node.text_bytes == 0) PEN_TRY(declare_fill(properties.get(), node.type, node.fill));
-  PEN_ASSIGN(const auto type, type_of_rows(node.type, node.text_bytes));
-  const hsize_t rows = std::clamp<hsize_t>(column_chunk_bytes(columns) / node.row_bytes(), 1, column_chunk_rows);
-  const std::vector<hsize_t> fixed(node.shape.begin(), node.shape.end());
-  auto chunk = fixed;
-  chunk.insert(chunk.begin(), rows);
-  PEN_TRY(make_growing(file, node.path, type.get(), chunk, fixed, properties.get()));
-  return write_attributes(file, node.path, node.attributes);
 }
 
 Result<Handle> open_with_cache(hid_t file, const std::string& path, std::size_t slots, std::size_t bytes) {
@@ -114,6 +104,18 @@ Result<void> make_chunked(hid_t file, const ChunkedNode& node) {
   PEN_TRY(declare_fill(properties.get(), node.type, node.fill));
   for (const auto& filter : node.filters) PEN_TRY(declare_filter(properties.get(), filter));
   PEN_TRY(make_growing(file, node.path, type_of(node.type), chunk, fixed, properties.get()));
+  return write_attributes(file, node.path, node.attributes);
+}
+
+Result<void> make_column(hid_t file, const ColumnNode& node, std::size_t columns) {
+  PEN_ASSIGN(const auto properties, creation_properties(H5P_DATASET_CREATE));
+  if (node.text_bytes == 0) PEN_TRY(declare_fill(properties.get(), node.type, node.fill));
+  PEN_ASSIGN(const auto type, type_of_rows(node.type, node.text_bytes));
+  const hsize_t rows = std::clamp<hsize_t>(column_chunk_bytes(columns) / node.row_bytes(), 1, column_chunk_rows);
+  const std::vector<hsize_t> fixed(node.shape.begin(), node.shape.end());
+  auto chunk = fixed;
+  chunk.insert(chunk.begin(), rows);
+  PEN_TRY(make_growing(file, node.path, type.get(), chunk, fixed, properties.get()));
   return write_attributes(file, node.path, node.attributes);
 }
 

@@ -18,6 +18,8 @@ constexpr std::size_t column_chunk_bytes(std::size_t columns) {
 /// `context` is that of the file's driver: large values lie at the address that their node has.
 Result<void> make_tree(hid_t file, const FileLayout& layout, DriverContext& context);
 Result<void> make_chunked(hid_t file, const ChunkedNode& node);
+/// Makes a column without rows, of a file that has so many columns.
+Result<void> make_column(hid_t file, const ColumnNode& node, std::size_t columns);
 /// Sets the fill value of a dataset to be made; an empty one is 0.
 Result<void> declare_fill(hid_t properties, ElementType type, const std::vector<std::byte>& fill);
 

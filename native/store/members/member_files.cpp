@@ -7,6 +7,7 @@
 
 #include "base/threads.hpp"
 #include "base/time/clock.hpp"
+#include "store/members/member_names.hpp"
 
 namespace penstock::store {
 namespace {
@@ -346,7 +347,7 @@ void MemberFiles::stop(bool closing) {
 }
 
 /// Without mutex_ while the storage is asked: it may hang. Of those that are closed one is looked at each time.
-bool MemberFiles::still_named() {
+std::string MemberFiles::lost_file() {
   std::vector<Member*> held;
   std::string closed;
   {
@@ -361,15 +362,33 @@ bool MemberFiles::still_named() {
       closed = folder_ + "/" + layout_.members->file_name(*next * layout_.members->ranks + rank_);
     }
   }
-  bool all = std::all_of(held.begin(), held.end(), [](const auto* member) { return member->store->still_named(); });
-  if (!closed.empty()) {
+  std::string lost;
+  for (const auto* member : held)
+    if (lost.empty()) lost = member->store->lost_file();
+  if (lost.empty() && !closed.empty()) {
     const auto opened = env_.open(closed, {});
-    all = all && (opened.ok() || opened.error().code() != Errc::not_found);
+    if (!opened.ok() && opened.error().code() == Errc::not_found) lost = closed;
   }
   std::lock_guard lock(mutex_);
   for (auto* member : held) --member->holders;
   changed_.notify_all();
-  return all;
+  return lost;
+}
+
+Result<std::vector<LateSource>> MemberFiles::late_sources() const {
+  PEN_ASSIGN(const auto paths, member_paths(env_, folder_ + "/" + master_, *layout_.members));
+  std::vector<LateSource> sources;
+  for (const auto& path : paths) {
+    PEN_ASSIGN(const auto file, env_.open(path, {}));
+    PEN_ASSIGN(auto segments, find_values(*file, {}));
+    sources.push_back({[this, path] { return env_.open(path, {}); }, std::move(segments)});
+  }
+  return sources;
+}
+
+std::string lost_file(const std::string& path, const File& file, MemberFiles* members) {
+  if (!file.still_named()) return path;
+  return members != nullptr ? members->lost_file() : std::string();
 }
 
 StoreStats MemberFiles::stats() const {

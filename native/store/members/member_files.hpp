@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "store/pipeline.hpp"
+#include "store/recovery/late_values.hpp"
 #include "store/store.hpp"
 
 namespace penstock::store {
@@ -36,8 +37,11 @@ class MemberFiles {
   std::unique_ptr<ChunkWriter> make_writer();
   /// After the last writer is gone or flushed: closes all members. Returns the first failure to close one.
   Result<void> finish(std::uint64_t frames);
-  /// Whether the members that are open, and one of those that are closed, are still found under their names.
-  bool still_named();
+  /// Looks whether the members that are open, and one of those that are closed, are still found at their paths. Returns
+  /// the path of one that is not; empty if all are.
+  std::string lost_file();
+  /// After finish(), of all ranks: the members' segments that have values of frames.
+  Result<std::vector<LateSource>> late_sources() const;
   /// Of all members; chunks are counted where they are delivered to.
   StoreStats stats() const;
 
@@ -70,7 +74,7 @@ class MemberFiles {
   std::map<std::uint64_t, std::unique_ptr<Member>> open_;  ///< by block of frames; also those that are being closed
   std::set<std::uint64_t> being_made_;                     ///< blocks that are not in open_ yet
   std::set<std::uint64_t> closed_;
-  std::uint64_t looked_at_ = 0;                ///< the next block of closed_ that still_named() looks at
+  std::uint64_t looked_at_ = 0;                ///< the next block of closed_ that lost_file() looks at
   std::vector<std::unique_ptr<Member>> held_;  ///< closed, while writers still know them
   std::set<std::uint64_t> unmade_;             ///< numbers of which an attempt may have left a file
   std::uint64_t frames_ = 0;                   ///< of the series, once it has ended
@@ -81,6 +85,9 @@ class MemberFiles {
 
   std::thread closer_;
 };
+
+/// Of a store's own file at `path` and its members, if it has some: the path of one that is not found there any more.
+std::string lost_file(const std::string& path, const File& file, MemberFiles* members);
 
 /// Of a store that has either a pipeline or members.
 StoreStats stats_of(const Counters& counters, const Pipeline* pipeline, const MemberFiles* members);

@@ -76,6 +76,15 @@ bool is_member_of(Env& env, const std::string& path, const std::string& master, 
   return mark.ok() && *mark == MemberMark{Place(master).name, number};
 }
 
+Result<std::vector<std::string>> member_paths(Env& env, const std::string& master, const Members& members) {
+  std::vector<std::string> paths;
+  PEN_TRY(for_each_name(env, Place(master), members, [&](const std::string& path, std::uint64_t number) {
+    if (is_member_of(env, path, master, number)) paths.push_back(path);
+    return Result<void>{};
+  }));
+  return paths;
+}
+
 Result<void> check_member_names(Env& env, const std::string& master, const Members& members) {
   const Place place(master);
   return for_each_name(env, place, members, [&](const std::string& path, std::uint64_t number) -> Result<void> {

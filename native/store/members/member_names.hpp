@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/files/env.hpp"
 #include "store/layout.hpp"
@@ -16,6 +17,9 @@ std::optional<std::uint64_t> member_number(const std::string& name, const Member
 
 /// Whether the file at `path` says that it is member `number` of the master at path `master`.
 bool is_member_of(Env& env, const std::string& path, const std::string& master, std::uint64_t number);
+
+/// Paths of the files that say that they are members of the master at path `master`.
+Result<std::vector<std::string>> member_paths(Env& env, const std::string& master, const Members& members);
 
 /// Whether the master at path `master` may be made: no file has a name that a member may get, or, where
 /// `members.overwrite` says so, those that do are members of it and not in use. Changes nothing. Errors:

@@ -47,9 +47,10 @@ Result<FileLayout> with_places(File& file, const format::SegmentHeader& header, 
 
 class JoinedStore final : public Store {
  public:
-  JoinedStore(const StoreOptions& options, const FileLayout& layout, std::shared_ptr<File> file, Share share,
-              Listener* listener)
-      : share_(std::move(share)),
+  JoinedStore(std::string path, const StoreOptions& options, const FileLayout& layout, std::shared_ptr<File> file,
+              Share share, Listener* listener)
+      : path_(std::move(path)),
+        share_(std::move(share)),
         file_(std::move(file)),
         space_(file_, {options.extent_bytes, options.alignment_bytes}, share_.end),
         shared_(std::make_shared<WriterShared>(options, layout, share_)),
@@ -78,8 +79,8 @@ class JoinedStore final : public Store {
 
   StoreStats stats() const override { return stats_of(counters_, shared_->pipeline.get(), members_.get()); }
 
-  bool still_named() const override { return file_->still_named() && (!members_ || members_->still_named()); }
-  bool was_moved() const override { return file_->was_moved() && (!members_ || members_->still_named()); }
+  std::string lost_file() const override { return store::lost_file(path_, *file_, members_.get()); }
+  bool was_moved() const override { return file_->was_moved() && (!members_ || members_->lost_file().empty()); }
   SharedFile shared_file() const override { return {}; }
   std::shared_ptr<File> file() const override { return file_; }
 
@@ -107,6 +108,7 @@ class JoinedStore final : public Store {
   }
 
  private:
+  const std::string path_;
   const Share share_;
   const std::shared_ptr<File> file_;  ///< buffered; the lead holds the lock
   Space space_;
@@ -133,7 +135,7 @@ Result<std::unique_ptr<Store>> join(Env& env, const std::string& path, const Fil
   if (options.direct && !layout.members) {
     PEN_ASSIGN(data, open_direct(env, *file, path));
   }
-  auto store = std::make_unique<JoinedStore>(options, layout, std::move(file), std::move(share), listener);
+  auto store = std::make_unique<JoinedStore>(path, options, layout, std::move(file), std::move(share), listener);
   if (layout.members)
     store->start_members(env, path, layout, options);
   else

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "recorder/series/accounting/late_columns.hpp"
 #include "store/format/rows.hpp"
 
 namespace penstock::recorder {
@@ -71,7 +72,8 @@ void merge_parts(std::vector<Row>& rows) {
 
 }  // namespace
 
-void append_values(const Row& row, const std::vector<MetaColumn>& columns, std::vector<std::byte>& rows) {
+void append_values(const Row& row, const std::vector<MetaColumn>& columns, LateColumns& late,
+                   std::vector<std::byte>& rows) {
   store::format::RowAppender appender(rows, row.number);
   if (has_exposure(row)) {
     const auto add = [&](Column column, std::int64_t ns) {
@@ -82,14 +84,17 @@ void append_values(const Row& row, const std::vector<MetaColumn>& columns, std::
     add(Column::exposure_real, row.exposure_real_ns);
   }
   std::vector<std::byte> encoded;
+  std::size_t with_column = 0;
   for (std::size_t position = 0; position < columns.size(); ++position) {
     const auto& column = columns[position];
     const auto* value = value_of(row.metadata, column.name, position);
     if (value == nullptr) continue;
+    ++with_column;
     encoded.resize(column.row_bytes());
     (void)encode_value(value, column, encoded.data());  // what does not fit is counted when the column is written
     appender.add(static_cast<std::uint16_t>(fixed_columns + position), encoded);
   }
+  if (with_column < row.metadata.size()) late.append(row, appender);
 }
 
 std::uint64_t RowSlots::put(Row row, std::uint64_t chunks) {
@@ -156,7 +161,7 @@ Result<void> RowBatch::write(store::RowWriter& out) {
   merge_parts(rows);
   Rows all, whole, exposed;
   for (const auto& row : rows) {
-    remark_unknown(row.metadata);
+    remark_unstorable(row.metadata);
     all.push_back(&row);
     if (row.whole) whole.push_back(&row);
     if (has_exposure(row)) exposed.push_back(&row);
@@ -215,13 +220,12 @@ Result<void> RowBatch::write_metadata(const Run& run, std::size_t position, stor
   return out.put(store::ColumnId{static_cast<std::uint16_t>(fixed_columns + position)}, run.place, values);
 }
 
-/// Names that the first frame did not have, or that no column can have.
-void RowBatch::remark_unknown(const Metadata& metadata) {
+/// Names that no column can have.
+void RowBatch::remark_unstorable(const Metadata& metadata) {
   for (std::size_t i = 0; i < metadata.size(); ++i) {
     const auto& name = metadata[i].first;
     if (i < columns_.size() && columns_[i].name == name) continue;
-    if (std::none_of(columns_.begin(), columns_.end(), [&](const auto& c) { return c.name == name; }))
-      remark(name, "is not stored: the first frame lacks it, or it is not a valid column name");
+    if (!can_be_column(name)) remark(name, "is not stored: it is not a valid column name");
   }
 }
 

@@ -46,8 +46,12 @@ struct Row {
   ValuesRoom room = {};  ///< of `metadata`
 };
 
-/// Appends what the frame brings along to `rows`, as a segment has it: its exposure, and its values in `columns`.
-void append_values(const Row& row, const std::vector<MetaColumn>& columns, std::vector<std::byte>& rows);
+class LateColumns;
+
+/// Appends what the frame brings along to `rows`, as a segment has it: its exposure, its values in `columns`, and those
+/// for which the file has no column.
+void append_values(const Row& row, const std::vector<MetaColumn>& columns, LateColumns& late,
+                   std::vector<std::byte>& rows);
 
 /// What becomes of a chunk. Of a frame the highest of its chunks' counts: it is lost with one of them, and was there
 /// before only if all of them were.
@@ -149,7 +153,7 @@ class RowBatch {
   Result<void> write_progress(const Run& run, store::RowWriter& out);
   static Result<void> write_exposures(const Run& run, store::RowWriter& out);
   Result<void> write_metadata(const Run& run, std::size_t position, store::RowWriter& out);
-  void remark_unknown(const Metadata& metadata);
+  void remark_unstorable(const Metadata& metadata);
   void remark(const std::string& name, const char* what);
 
   const std::vector<MetaColumn> columns_;

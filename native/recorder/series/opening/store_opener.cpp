@@ -52,7 +52,8 @@ store::Placement StoreOpener::placement() const {
 void StoreOpener::use(const CodecSpec& codec, const std::vector<MetaColumn>& columns) {
   parts_.coding.use(codec);
   parts_.tree.use(columns);
-  parts_.settlement.use(parts_.tree.columns());
+  parts_.settlement.use(parts_.tree.columns(),
+                        [&tree = parts_.tree](const std::string& name) { return tree.column_path(name); });
 }
 
 void StoreOpener::enter(std::unique_ptr<store::Store> store) {

@@ -111,7 +111,9 @@ class UserLayout {
                                         const std::string& axis) const;
   /// The frames' value that a column at `path` has; nothing where it has none. (The inverse of where apply() puts it.)
   std::optional<std::string> metadata_at(const std::string& path) const;
-  /// Where each of the columns is.
+  /// Where the column of a frames' value is, or would be …
+  std::string column_path(const std::string& name) const { return metadata_path(name); }
+  /// … and each of these.
   std::vector<std::string> column_paths(const std::vector<MetaColumn>& columns) const;
 
  private:
