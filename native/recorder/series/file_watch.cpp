@@ -17,6 +17,19 @@ constexpr std::int64_t ask_again_interval_max_ns = 8'000'000'000;
 constexpr std::int64_t look_interval_ns = 200'000'000;
 constexpr std::int64_t idle_look_interval_ns = 1'000'000'000;
 
+Error removed_file() {
+  return make_error(
+      Errc::not_found,
+      "the file was removed or replaced during the recording: no more frames are recorded or acknowledged");
+}
+
+Error removed_source_file(const std::string& path) {
+  return make_error(Errc::not_found,
+                    "the source file {} was renamed, removed or replaced during the recording: no more frames are "
+                    "recorded or acknowledged; if it has another name now, rename it back, and its frames are there",
+                    path);
+}
+
 }  // namespace
 
 bool FileWatch::is_there(std::int64_t now_ns) { return look(now_ns, look_interval_ns); }
@@ -64,18 +77,18 @@ void FileWatch::give_up_if_hopeless(std::int64_t now_ns) {
 bool FileWatch::look(std::int64_t now_ns, std::int64_t interval_ns) {
   if (removed_) return false;
   auto looked_ns = looked_ns_.load();
-  if (!store_.is_ready() || now_ns - looked_ns < interval_ns ||
-      !looked_ns_.compare_exchange_strong(looked_ns, now_ns) || store_->still_named())
+  if (!store_.is_ready() || now_ns - looked_ns < interval_ns || !looked_ns_.compare_exchange_strong(looked_ns, now_ns))
     return true;
+  const auto lost = store_->lost_file();
+  if (lost.empty()) return true;
   if (store_->was_moved()) {
     if (!moved_.exchange(true))
       spdlog::warn("{}: another program moved the file during the recording; recording continues in its new location",
                    spec_.path());
     return true;
   }
-  account_.failures.spoil(
-      make_error(Errc::not_found,
-                 "the file was removed or replaced during the recording: no more frames are recorded or acknowledged"));
+  file_removed_ = lost == spec_.path();
+  account_.failures.spoil(file_removed_ ? removed_file() : removed_source_file(lost));
   removed_ = hopeless_ = true;
   return false;
 }

@@ -20,8 +20,10 @@ class FileWatch {
   /// Whether the file is still found under a name; if not, nothing that is written into it is of use, and the series is
   /// hopeless. Looks at most five times a second.
   bool is_there(std::int64_t now_ns);
-  /// What is_there() found last.
+  /// What is_there() found last: the file, or one with its frames, is gone from its path.
   bool is_removed() const { return removed_; }
+  /// That is the file itself.
+  bool is_file_removed() const { return file_removed_; }
   /// The storage took nothing since a failure.
   bool is_failing() const { return failing_since_ns_ != 0; }
 
@@ -52,7 +54,8 @@ class FileWatch {
   std::atomic<std::int64_t> failing_since_ns_{0};  ///< nothing was placed since; 0: nothing has failed
   std::atomic<std::int64_t> looked_ns_{0};
   std::atomic<bool> removed_{false};  ///< or replaced: nothing is acknowledged any more
-  std::atomic<bool> moved_{false};    ///< the file has another name, and the log has it
+  std::atomic<bool> file_removed_{false};
+  std::atomic<bool> moved_{false};  ///< the file has another name, and the log has it
 };
 
 }  // namespace penstock::recorder

@@ -115,7 +115,7 @@ class SeriesFile final {
   /// Why the storage takes nothing at the moment ("storage full: waiting for space"); empty while it writes.
   std::string holdup() const;
   /// The file's name was removed or given to another file while it was written: what it had is gone.
-  bool was_removed() const { return watch_.is_removed(); }
+  bool was_removed() const { return watch_.is_file_removed(); }
 
   SeriesStats stats() const { return stats_of(spec_, account_, store_); }
   Meters meters() const { return meters_of(spec_, account_, store_); }
