@@ -682,8 +682,8 @@ Result<void> Recovery::complete(store::hdf5::IndexFile& index, store::Space& spa
   store::hdf5::FillLate fill_late;
   if (master_ == nullptr) {
     rows_.values.push_back({plan_.file, segments_.of_values});
-    PEN_ASSIGN(auto written, write_values(env_, rows_.values, index, segments_.description.columns, frames_with_values,
-                                          findings_));
+    PEN_ASSIGN(auto written,
+               write_values(env_, rows_.values, index, segments_.description.columns, frames_with_values, findings_));
     last.in_segments = std::move(written.last_frames);
     if (written.has_late)
       fill_late = [&](store::LateColumnSink& out) {

@@ -8,6 +8,7 @@
 #include <bit>
 #include <filesystem>
 
+#include "base/mutex.hpp"
 #include "base/time/clock.hpp"
 #include "store/file_start.hpp"
 #include "store/hdf5/indexer.hpp"
@@ -145,6 +146,11 @@ SpaceOptions space_options(const StoreOptions& options, Placement placement) {
   const auto extent = placement == Placement::log ? options.extent_bytes : beside_places;
   return {extent, options.alignment_bytes};
 }
+
+struct LayoutCounts {
+  std::size_t datasets;
+  std::size_t columns;
+};
 
 class OwnStore final : public Store {
  public:
@@ -294,8 +300,11 @@ class OwnStore final : public Store {
     return [this](LateColumnSink& out) -> Result<void> {
       PEN_ASSIGN(const auto sources, members_ ? members_->late_sources() : late_sources());
       const auto warn = [](const std::string& path, const std::string& why) {
-        spdlog::warn("values for {}, which the first frame lacks, are not stored: {}", path, why);
+        spdlog::warn("{}: values that the first frame lacks are not stored: {}", path, why);
       };
+      // One file at a time has its values in memory, however many series end at once.
+      static Mutex turn;
+      const MutexLock lock(turn);
       return copy_late_values(
           sources, [](auto) { return true; }, warn, out);
     };
@@ -304,7 +313,7 @@ class OwnStore final : public Store {
   Result<std::vector<LateSource>> late_sources() {
     PEN_ASSIGN(auto segments, find_values(*file_, shared_file_.id));
     std::vector<LateSource> sources;
-    sources.push_back({[this]() -> Result<std::shared_ptr<File>> { return file_; }, std::move(segments)});
+    sources.push_back({path_, [this]() -> Result<std::shared_ptr<File>> { return file_; }, std::move(segments)});
     return sources;
   }
 
@@ -324,7 +333,7 @@ class OwnStore final : public Store {
   const Placement placement_;
   const std::shared_ptr<EndBesideSlots> beside_slots_;  ///< null but with slots
   Space space_;
-  const struct { std::size_t datasets, columns; } counts_;  ///< of the layout
+  const LayoutCounts counts_;
   std::string path_;
   SharedFile shared_file_;
   std::vector<Extent> sealed_;  ///< what the seal covers beside HDF5's structures that are still to come

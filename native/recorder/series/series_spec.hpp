@@ -49,6 +49,8 @@ class SeriesSpec {
 
   std::uint64_t frames_a_chunk() const { return frames_a_chunk_; }
   bool gathers() const { return frames_a_chunk_ > 1; }
+  /// Fixed offsets are for consecutive frames, one per chunk.
+  bool fits_slots() const { return !scan_ && mosaic_.tiles_a_frame() == 1 && !gathers(); }
   std::uint64_t chunk_bytes() const { return tiling().tile_bytes() * frames_a_chunk_; }
   /// A chunk is a frame, or an element of one: a frame that comes in the file's encoding is stored unchanged.
   bool is_chunk_a_frame() const { return tiling().whole() && !gathers(); }

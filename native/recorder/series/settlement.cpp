@@ -57,8 +57,8 @@ void Settlement::use(const std::vector<MetaColumn>& columns, LateColumns::PathOf
   const auto warn = [this](const std::string& name, std::string_view what) {
     spdlog::warn("{}: \"{}\", which frames bring along, {}", spec_.path(), name.substr(0, 64), what);
   };
-  const bool in_slots = spec_.config().placement == store::Placement::slots;
-  late_ = std::make_unique<LateColumns>(columns, std::move(path_of), warn, in_slots);
+  const bool in_slots = spec_.config().placement == store::Placement::slots && spec_.fits_slots();
+  late_ = std::make_unique<LateColumns>(columns_, std::move(path_of), warn, in_slots);
   batch_ = std::make_unique<RowBatch>(columns, role_.states(), warn,
                                       spec_.scan() ? RowBatch::Places::written : RowBatch::Places::none);
 }

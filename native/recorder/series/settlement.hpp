@@ -120,7 +120,7 @@ class Settlement final : public store::Listener {
 
   // Set by use().
   std::vector<MetaColumn> columns_;
-  std::unique_ptr<LateColumns> late_;  ///< synchronises itself
+  std::unique_ptr<LateColumns> late_;  ///< of columns_; synchronises itself
 
   // Synchronise themselves.
   RowSlots slots_;

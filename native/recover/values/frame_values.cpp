@@ -130,14 +130,14 @@ Result<void> write_late_values(Env& env, const std::vector<ValuesSource>& source
                                store::LateColumnSink& out) {
   std::vector<store::LateSource> late;
   for (const auto& source : sources)
-    late.push_back({[&env, path = source.path] { return env.open(path, {}); }, source.segments});
+    late.push_back({source.path, [&env, path = source.path] { return env.open(path, {}); }, source.segments});
   const auto problem = [&](const std::string& path, const std::string& why) {
     findings.add({check::Level::warning,
                   "values of frames are not stored",
                   path,
                   {},
                   why,
-                  "the first frame lacks them, so that the file has no column for them"});
+                  "they are those that begin with a later frame; the frames are not affected"});
   };
   return store::copy_late_values(
       late, [&](std::uint64_t frame) { return std::binary_search(present.begin(), present.end(), frame); }, problem,

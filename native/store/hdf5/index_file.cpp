@@ -123,10 +123,12 @@ class IndexFileOfHdf5 final : public IndexFile, private LateColumnSink {
   /// The lock is free while values are read from segments, so that other files go on.
   Result<void> finish(const FinalValues& values, const FillLate& fill_late) override {
     auto finished = finish_locked(values);
+    // Files take turns to be filled, and what one holds while it waits would have the others flush at each step.
+    if (finished.ok() && fill_late) finished = flush();
     if (finished.ok() && fill_late) finished = fill_late(*this);
     LibraryLock lock;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_close);
-    late_.close();
+    if (auto closed = late_.close(); finished.ok()) finished = context_.outcome(std::move(closed));
     auto closed = close_file();
     auto settled = closed.ok() ? context_.settle() : Result<void>{};
     PEN_TRY(finished);
@@ -149,6 +151,7 @@ class IndexFileOfHdf5 final : public IndexFile, private LateColumnSink {
     if (std::any_of(chunked_.begin(), chunked_.end(), is_own)) return false;
     auto prepared = late_.prepare(file_.get(), column, rows_);
     PEN_TRY(note(context_.outcome(prepared.ok() ? Result<void>{} : Result<void>(prepared.error()))));
+    PEN_TRY(commit_late());
     return prepared;
   }
 
@@ -156,13 +159,13 @@ class IndexFileOfHdf5 final : public IndexFile, private LateColumnSink {
     LibraryLock lock;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_write_rows);
     PEN_TRY(note(context_.outcome(late_.put(file_.get(), column, first, rows))));
-    return commit_much();
+    return commit_late();
   }
 
   Result<void> mark(const ColumnNode& column, const Attribute& attribute) override {
     LibraryLock lock;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_write_rows);
-    late_.close();
+    PEN_TRY(note(context_.outcome(late_.close())));
     return note(context_.outcome(write_attributes(file_.get(), column.path, std::span(&attribute, 1))));
   }
 
@@ -179,6 +182,14 @@ class IndexFileOfHdf5 final : public IndexFile, private LateColumnSink {
 
   /// What is held between two flushes is bounded.
   Result<void> commit_much() { return context_.holds_much() && !context_.waits ? flush_all() : Result<void>{}; }
+
+  /// The same while the file is being closed, when nothing can wait for room until it is there.
+  Result<void> commit_late() {
+    if (!context_.holds_much()) return {};
+    PEN_TRY(flush_all());
+    return context_.waits ? make_error(Errc::no_space, "no space left for values that begin with a later frame")
+                          : Result<void>{};
+  }
 
   /// HDF5 could not close the file. It keeps it, and asks the driver when it looks for others that are open: what the
   /// driver needs for that stays for good, and nothing reaches the file any more.

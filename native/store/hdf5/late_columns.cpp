@@ -1,13 +1,18 @@
 #include "store/hdf5/late_columns.hpp"
 
+#include <fmt/format.h>
+
+#include <utility>
+
 #include "store/hdf5/tree.hpp"
 #include "store/hdf5/values.hpp"
+#include "store/recovery/late_values.hpp"
 
 namespace penstock::store::hdf5 {
 namespace {
 
-/// Whether a link at `path`, or at one of the groups above it, is there. False too where something above it is no
-/// group.
+/// Whether `path` is free for a new object: neither a link is there, nor anything but a group above it that HDF5 could
+/// tell. A dataset where a group is needed only shows when the object is made.
 bool is_free(hid_t file, const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     if (H5Lexists(file, path.substr(0, end).c_str(), H5P_DEFAULT) <= 0) return true;
@@ -43,7 +48,7 @@ Result<std::optional<LateColumns::Column>> LateColumns::open_if_same(hid_t file,
   const auto object = owned(H5Oopen(file, node.path.c_str(), H5P_DEFAULT), H5Oclose, "open an object");
   if (!object.ok() || H5Iget_type(object->get()) != H5I_DATASET) return std::optional<Column>();
   Column column{{node.path}};
-  PEN_ASSIGN(column.dataset, open_column(file, node.path, column_chunk_bytes(1)));
+  PEN_ASSIGN(column.dataset, open_column(file, node.path, column_chunk_bytes(late_columns_max)));
   PEN_ASSIGN(column.type, owned(H5Dget_type(column.dataset.get()), H5Tclose, "get a column's type"));
   if (!may_grow(column.dataset) || !is_same_type(column.type, node)) return std::optional<Column>();
   PEN_TRY(column.measure());
@@ -53,11 +58,10 @@ Result<std::optional<LateColumns::Column>> LateColumns::open_if_same(hid_t file,
 }
 
 Result<bool> LateColumns::prepare(hid_t file, const ColumnNode& node, std::uint64_t rows) {
-  close();
+  PEN_TRY(close());
   if (is_free(file, node.path)) {
-    PEN_TRY(make_collection(file, node.path));
     // Another kind of object may stand where a group is needed.
-    if (!make_column(file, node, 1).ok()) return false;
+    if (!make_collection(file, node.path).ok() || !make_column(file, node, late_columns_max).ok()) return false;
   }
   PEN_ASSIGN(open_, open_if_same(file, node));
   if (!open_) return false;
@@ -67,7 +71,7 @@ Result<bool> LateColumns::prepare(hid_t file, const ColumnNode& node, std::uint6
 
 Result<void> LateColumns::open(hid_t file, const ColumnNode& node) {
   if (open_ && open_->path == node.path) return {};
-  close();
+  PEN_TRY(close());
   PEN_ASSIGN(open_, open_if_same(file, node));
   return open_ ? Result<void>{} : make_error(Errc::internal, "{} is not a late column", node.path);
 }
@@ -77,6 +81,10 @@ Result<void> LateColumns::put(hid_t file, const ColumnNode& node, std::uint64_t 
   return write_rows(*open_, open_->type, {first}, rows.size() / node.row_bytes(), rows);
 }
 
-void LateColumns::close() { open_.reset(); }
+Result<void> LateColumns::close() {
+  if (!open_) return {};
+  auto closing = std::exchange(open_, std::nullopt);
+  return closing->dataset.close() ? Result<void>{} : library_error(fmt::format("close {}", closing->path));
+}
 
 }  // namespace penstock::store::hdf5

@@ -20,7 +20,7 @@ class LateColumns {
   Result<bool> prepare(hid_t file, const ColumnNode& column, std::uint64_t rows);
   Result<void> put(hid_t file, const ColumnNode& column, std::uint64_t first, Bytes rows);
   /// Before the file is closed.
-  void close();
+  Result<void> close();
 
  private:
   struct Column : Growing {

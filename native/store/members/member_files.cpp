@@ -381,7 +381,7 @@ Result<std::vector<LateSource>> MemberFiles::late_sources() const {
   for (const auto& path : paths) {
     PEN_ASSIGN(const auto file, env_.open(path, {}));
     PEN_ASSIGN(auto segments, find_values(*file, {}));
-    sources.push_back({[this, path] { return env_.open(path, {}); }, std::move(segments)});
+    sources.push_back({path, [this, path] { return env_.open(path, {}); }, std::move(segments)});
   }
   return sources;
 }

@@ -121,9 +121,14 @@ Result<void> copy_late_values(const std::vector<LateSource>& sources,
   Copy copy(has_frame, problem, out);
   for (const auto& source : sources) {
     if (source.segments.empty()) continue;
-    PEN_ASSIGN(const auto file, source.open());
+    const auto file = source.open();
+    // What the other sources have is better than nothing.
+    if (!file.ok()) {
+      problem(source.path, file.error().message());
+      continue;
+    }
     for (const auto& segment : source.segments)
-      if (const auto rows = rows_of(*file, segment.address); rows.ok()) PEN_TRY(copy.add(*rows));
+      if (const auto rows = rows_of(**file, segment.address); rows.ok()) PEN_TRY(copy.add(*rows));
   }
   return copy.finish();
 }

@@ -27,6 +27,7 @@ struct ValuesSegment {
 
 /// One file, and its segments that have values, by rising sequence.
 struct LateSource {
+  std::string path;
   std::function<Result<std::shared_ptr<File>>()> open;
   std::vector<ValuesSegment> segments;
 };
@@ -42,7 +43,7 @@ class LateColumnSink {
   virtual Result<void> mark(const ColumnNode& column, const Attribute& attribute) = 0;
 };
 
-/// Of a column of which something is not stored, and why.
+/// Of a column, or of a source, of which something is not stored, and why.
 using LateProblem = std::function<void(const std::string& path, const std::string& why)>;
 
 /// Copies the values of frames for which `has_frame` is true. Of two values of a frame the later segment's counts, and

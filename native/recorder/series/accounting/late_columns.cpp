@@ -15,6 +15,7 @@ namespace {
 /// The log names so many of each kind.
 constexpr std::size_t left_out_max = 64;
 constexpr std::ptrdiff_t remarked_columns_max = 64;
+constexpr std::size_t remarked_frames_max = 64;
 /// Far below what a segment takes of one chunk's frames.
 constexpr std::size_t row_bytes_in_log = 4 << 20;
 
@@ -30,34 +31,51 @@ std::size_t row_bytes_in_slot(const std::vector<MetaColumn>& known) {
 
 }  // namespace
 
-LateColumns::LateColumns(std::vector<MetaColumn> known, PathOf path_of, Remark remark, bool in_slots)
-    : known_(std::move(known)),
-      path_of_(std::move(path_of)),
+LateColumns::LateColumns(const std::vector<MetaColumn>& known, PathOf path_of, Remark remark, bool in_slots)
+    : path_of_(std::move(path_of)),
       remark_(std::move(remark)),
-      row_bytes_max_(in_slots ? row_bytes_in_slot(known_) : row_bytes_in_log) {
-  for (const auto& column : known_) taken_.insert(path_of_(column.name));
+      row_bytes_max_(in_slots ? row_bytes_in_slot(known) : row_bytes_in_log) {
+  for (const auto& column : known) known_.push_back(column.name);
+  std::sort(known_.begin(), known_.end());
 }
 
 bool LateColumns::is_known(const std::string& name) const {
-  return std::any_of(known_.begin(), known_.end(), [&](const auto& column) { return column.name == name; });
+  return std::binary_search(known_.begin(), known_.end(), name);
 }
 
 void LateColumns::append(const Row& row, store::format::RowAppender& appender) {
-  std::lock_guard lock(mutex_);
-  for (const auto& [name, value] : row.metadata)
-    if (auto* column = find(name, value, row.number)) append(*column, value, appender);
+  const MutexLock lock(mutex_);
+  const auto before = columns_.size();
+  const std::string* first_new = nullptr;
+  for (const auto& [name, value] : row.metadata) {
+    auto* const column = find(name, value);
+    if (column == nullptr) continue;
+    if (first_new == nullptr && columns_.size() > before) first_new = &name;
+    append(*column, value, appender);
+  }
+  if (first_new != nullptr) remark_new(*first_new, columns_.size() - before, row.number);
 }
 
-/// With mutex_ held; null where the name has a column in the file, or can have none.
-LateColumns::Column* LateColumns::find(const std::string& name, const MetaValue& value, std::uint64_t frame) {
+/// One line for all that a frame brings first.
+void LateColumns::remark_new(const std::string& name, std::size_t count, std::uint64_t frame) {
+  if (++remarked_frames_ > remarked_frames_max) return;
+  remark_(name, count == 1
+                    ? fmt::format("comes from frame {} on: its column is made when the series is closed", frame)
+                    : fmt::format("comes from frame {} on, as the first of {} new values: their columns are made when "
+                                  "the series is closed",
+                                  frame, count));
+}
+
+/// Null where the name has a column in the file, or can have none.
+LateColumns::Column* LateColumns::find(const std::string& name, const MetaValue& value) {
   if (const auto found = columns_.find(name); found != columns_.end()) return &found->second;
-  return left_out_.contains(name) || is_known(name) ? nullptr : make(name, value, frame);
+  return left_out_.contains(name) || is_known(name) ? nullptr : make(name, value);
 }
 
-LateColumns::Column* LateColumns::make(const std::string& name, const MetaValue& value, std::uint64_t frame) {
+LateColumns::Column* LateColumns::make(const std::string& name, const MetaValue& value) {
   auto meta = meta_columns({{name, value}});
   if (meta.empty()) return nullptr;  // the rows' batch reports it
-  const auto leave_out = [&](const std::string& why) {
+  const auto leave_out = [&](const std::string& why) PEN_REQUIRES(mutex_) {
     if (left_out_.size() < left_out_max && left_out_.insert(name).second)
       remark_(name, fmt::format("is not stored: the first frame lacks it, and {}", why));
     return nullptr;
@@ -66,11 +84,7 @@ LateColumns::Column* LateColumns::make(const std::string& name, const MetaValue&
     return leave_out(fmt::format("a file has at most {} columns for such values", store::late_columns_max));
   auto node =
       store::format::make_late_column(path_of_(name), meta.front().type, meta.front().text_bytes, meta.front().shape);
-  if (!store::format::can_be_late(node) || taken_.contains(node.path))
-    return leave_out(fmt::format("{} cannot be added to the file", node.path));
-  if (std::ssize(columns_) < remarked_columns_max)
-    remark_(name, fmt::format("comes from frame {} on: its column is made when the series is closed", frame));
-  taken_.insert(node.path);
+  if (!store::format::can_be_late(node)) return leave_out(fmt::format("{} cannot be added to the file", node.path));
   return &columns_.emplace(name, Column{std::move(meta.front()), std::move(node)}).first->second;
 }
 
@@ -90,7 +104,7 @@ void LateColumns::append(Column& column, const MetaValue& value, store::format::
 }
 
 bool LateColumns::any() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return !columns_.empty();
 }
 

@@ -8,11 +8,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "recorder/series/accounting/rows.hpp"
 #include "recorder/tree/metadata.hpp"
 #include "store/format/rows.hpp"
@@ -21,13 +22,13 @@ namespace penstock::recorder {
 
 class LateColumns {
  public:
-  /// Where the column of a name goes.
+  /// Where the column of a name goes: of each name to another path.
   using PathOf = std::function<std::string(const std::string& name)>;
   /// Called once for a name, with what is to be known of it.
   using Remark = std::function<void(const std::string& name, const std::string& what)>;
 
-  /// `known` are the columns that the file has.
-  LateColumns(std::vector<MetaColumn> known, PathOf path_of, Remark remark, bool in_slots);
+  /// `known` are the columns that the file has. They outlive this object, which looks for their names.
+  LateColumns(const std::vector<MetaColumn>& known, PathOf path_of, Remark remark, bool in_slots);
 
   /// Appends the values of `row` for which the file has no column.
   void append(const Row& row, store::format::RowAppender& appender);
@@ -39,21 +40,21 @@ class LateColumns {
     store::ColumnNode node;
     bool remarked = false;
   };
-  Column* find(const std::string& name, const MetaValue& value, std::uint64_t frame);
-  Column* make(const std::string& name, const MetaValue& value, std::uint64_t frame);
-  void append(Column& column, const MetaValue& value, store::format::RowAppender& appender);
+  void remark_new(const std::string& name, std::size_t count, std::uint64_t frame) PEN_REQUIRES(mutex_);
   bool is_known(const std::string& name) const;
+  Column* find(const std::string& name, const MetaValue& value) PEN_REQUIRES(mutex_);
+  Column* make(const std::string& name, const MetaValue& value) PEN_REQUIRES(mutex_);
+  void append(Column& column, const MetaValue& value, store::format::RowAppender& appender) PEN_REQUIRES(mutex_);
 
-  const std::vector<MetaColumn> known_;
   const PathOf path_of_;
   const Remark remark_;
   const std::size_t row_bytes_max_;
-  std::set<std::string> taken_;  ///< paths
+  std::vector<std::string_view> known_;  ///< names, rising
 
-  mutable std::mutex mutex_;
-  // guarded by mutex_
-  std::map<std::string, Column> columns_;  ///< by name
-  std::set<std::string> left_out_;
+  mutable Mutex mutex_;
+  std::map<std::string, Column> columns_ PEN_GUARDED_BY(mutex_);  ///< by name
+  std::size_t remarked_frames_ PEN_GUARDED_BY(mutex_) = 0;
+  std::set<std::string> left_out_ PEN_GUARDED_BY(mutex_);
 };
 
 }  // namespace penstock::recorder

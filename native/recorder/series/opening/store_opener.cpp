@@ -43,8 +43,7 @@ store::Placement StoreOpener::placement() const {
   // A frame that comes to two ranks is written to one place twice, which is harmless where the bytes are the same.
   if (config.placement == store::Placement::slots && coding.is_filtered() && role_.shares())
     return instead("a filter plug-in may produce different bytes on different ranks");
-  if (config.placement != store::Placement::log &&
-      (spec_.scan() || spec_.mosaic().tiles_a_frame() > 1 || spec_.gathers()))
+  if (config.placement != store::Placement::log && !spec_.fits_slots())
     return instead("fixed offsets require consecutive frames, one per chunk");
   return config.placement;
 }
