@@ -8,6 +8,7 @@
 
 #include "base/crc32c.hpp"
 #include "store/format/description.hpp"
+#include "store/format/rows.hpp"
 #include "store/format/segment.hpp"
 
 using namespace penstock;
@@ -23,6 +24,17 @@ void put_right(std::vector<std::byte>& segment) {
   if (body_bytes <= segment.size() - header_size_bytes)
     store_le(segment.data() + 68, crc32c(Bytes(segment).subspan(header_size_bytes, body_bytes)));
   store_le(segment.data() + 124, crc32c(Bytes(segment).first(124)));
+}
+
+void try_rows(Bytes rows) {
+  RowReader reader(rows);
+  while (true) {
+    const auto value = reader.next();
+    if (!value.ok() || !*value) return;
+    if ((*value)->column != late_column) continue;
+    const auto late = decode_late((*value)->bytes);
+    if (late.ok() && (!can_be_late(late->column) || late->bytes.size() > late->column.row_bytes())) std::abort();
+  }
 }
 
 void try_segment(Bytes bytes) {
@@ -48,6 +60,7 @@ void try_segment(Bytes bytes) {
     const auto end = std::uint64_t{record.offset} + record.size;
     if (record.offset < header->header_bytes || end > header->segment_bytes) std::abort();
   }
+  if (const auto rows = decode_rows(*header, region); rows.ok()) try_rows(*rows);
 }
 
 }  // namespace

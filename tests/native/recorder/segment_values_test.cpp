@@ -90,6 +90,21 @@ TEST_P(SegmentValues, AreThereForEachFrame) {
   }
 }
 
+TEST_P(SegmentValues, ThatBeginWithALaterFrameAreInAColumnOfTheClosedFile) {
+  GetParam().configure(config_);
+  auto recorder = start();
+  ASSERT_TRUE(recorder->begin(series(frames), nullptr).ok());
+  for (std::uint64_t n = 0; n < frames; ++n) {
+    auto with = frame_with_values(n);
+    if (n >= 3) with.metadata.emplace_back("shutter", std::int64_t(100 + n));
+    ASSERT_TRUE(recorder->put(std::move(with)).ok());
+  }
+  finish(*recorder);
+  EXPECT_EQ(read<std::int64_t>("s1.h5", "/entry/metadata/shutter", H5T_NATIVE_INT64),
+            (std::vector<std::int64_t>{0, 0, 0, 103, 104, 105, 106, 107, 108, 109}));
+  EXPECT_EQ(read<double>("s1.h5", "/entry/metadata/motor", H5T_NATIVE_DOUBLE).size(), frames);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Kinds, SegmentValues,
     ::testing::Values(Kind{"plain", [](Config&) {}},

@@ -39,6 +39,21 @@ std::vector<std::int64_t> values_of(std::uint64_t frame) {
   return values;
 }
 
+/// A column that the file gets when it is closed: its values begin with a later frame.
+constexpr const char* late_path = "/entry/metadata/shutter";
+constexpr std::uint64_t late_begin = 3;
+std::int64_t late_value_of(std::uint64_t frame) { return static_cast<std::int64_t>(frame) + 100; }
+
+void append_values(std::uint64_t frame, std::vector<std::byte>& rows) {
+  store::format::RowAppender appender(rows, frame);
+  const auto values = values_of(frame);
+  appender.add(static_cast<std::uint16_t>(value_column), std::as_bytes(std::span(values)));
+  if (frame < late_begin) return;
+  const auto late = late_value_of(frame);
+  appender.add_late(
+      {store::format::make_late_column(late_path, ElementType::i64, 0, {}), false, std::as_bytes(std::span(&late, 1))});
+}
+
 /// As a recorder does it: states and values go into the columns by batches, after frames were acknowledged.
 class Promises final : public store::Listener {
  public:
@@ -148,6 +163,7 @@ class Killed : public CheckTest, public ::testing::WithParamInterface<Kind> {
   static store::FinalValues final_values() {
     store::FinalValues values;
     values.frames = frames;
+    values.late_columns = true;
     values.values.push_back({"/entry/end_time", std::string("2026-01-01T00:00:00Z"), {}});
     for (const auto* state : {"missing", "received", "damaged", "dropped", "lost"}) {
       const std::uint64_t count = std::string_view(state) == "received" ? frames : 0;
@@ -164,9 +180,7 @@ class Killed : public CheckTest, public ::testing::WithParamInterface<Kind> {
       store::ChunkHead head{store::DatasetId{0}, frame, 0, 1, frame};
       if (GetParam().scan) head.frame = static_cast<std::uint32_t>(frame);
       std::vector<std::byte> rows;
-      const auto values = values_of(frame);
-      store::format::RowAppender(rows, frame)
-          .add(static_cast<std::uint16_t>(value_column), std::as_bytes(std::span(values)));
+      append_values(frame, rows);
       head.rows = rows;
       if (!writer->select_file(frame).ok() || !writer->put(head, pixels, nullptr, pixels.size()).ok()) break;
       // Some flushes of the index come among the frames.
@@ -234,6 +248,12 @@ class Killed : public CheckTest, public ::testing::WithParamInterface<Kind> {
     }
   }
 
+  void expect_late_value(std::uint64_t frame) const {
+    const auto late = testing::column_of(path(), late_path);
+    ASSERT_LT(frame, late.size()) << "the late column lacks frame " << frame;
+    EXPECT_EQ(late[frame], late_value_of(frame)) << "the late value of frame " << frame << " is gone";
+  }
+
   /// After a recovery that nobody disturbs.
   void expect_kept(const std::set<std::uint64_t>& promised) const {
     ++judged_;
@@ -255,6 +275,7 @@ class Killed : public CheckTest, public ::testing::WithParamInterface<Kind> {
       ASSERT_TRUE(
           std::equal(wanted.begin(), wanted.end(), values.begin() + static_cast<std::ptrdiff_t>(frame * value_length)))
           << "the values of frame " << frame << " are gone";
+      if (frame >= late_begin) expect_late_value(frame);
     }
     const auto checked = check(path());
     for (const auto& finding : checked.findings) EXPECT_TRUE(finding.level != check::Level::error) << text(checked);

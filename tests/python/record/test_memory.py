@@ -70,15 +70,20 @@ def test_a_thousand_texts_a_frame_take_no_more_memory_than_is_promised(
 
 
 @pytest.mark.parametrize(
-    ("series", "count", "limit_mib"),
-    [(4, 1, 140), pytest.param(60, 3, POOL_MIB + BESIDE_MIB, marks=pytest.mark.slow)],
+    ("series", "count", "late", "limit_mib"),
+    [
+        (4, 1, 0, 140),
+        pytest.param(60, 3, 0, POOL_MIB + BESIDE_MIB, marks=pytest.mark.slow),
+        pytest.param(60, 3, 1, POOL_MIB + BESIDE_MIB, marks=pytest.mark.slow),
+    ],
 )
 def test_open_series_with_a_thousand_columns_each_take_a_bounded_memory(
-    record: Record, tmp_path: Path, series: int, count: int, limit_mib: int
+    record: Record, tmp_path: Path, series: int, count: int, late: int, limit_mib: int
 ) -> None:
+    # The first `late` frames lack the values.
     recorder = record(tmp_path, "--pool", f"{POOL_MIB}MiB")
     frames = frames_of(count)
-    texts = {"user_data": {f"value{number:04}": "x" for number in range(TEXTS)}}
+    texts = {f"value{number:04}": "x" for number in range(TEXTS)}
     names = [f"s{number}" for number in range(series)]
     with ExitStack() as stack:
         clients = {name: stack.enter_context(Client(recorder.address)) for name in names}
@@ -87,8 +92,10 @@ def test_open_series_with_a_thousand_columns_each_take_a_bounded_memory(
             client.start(name, count, frames[0].shape)
         for number, frame in enumerate(frames):
             data = frame.astype("<u2").tobytes()
+            user_data = {"user_data": texts if number >= late else {}}
             for name, client in clients.items():
-                client.send(IMAGE, image_fields(1, name, number, list(frame.shape), len(data)) | texts, data)
+                fields = image_fields(1, name, number, list(frame.shape), len(data)) | user_data
+                client.send(IMAGE, fields, data)
         for name, client in clients.items():
             while client.until(ACK)["safe_below"] < count:
                 pass
@@ -99,7 +106,7 @@ def test_open_series_with_a_thousand_columns_each_take_a_bounded_memory(
         with h5py.File(tmp_path / f"{name}.h5") as file:
             values = file["/entry/metadata"]
             assert len(values) == TEXTS, name
-            assert list(values[f"value{TEXTS - 1:04}"]) == [b"x"] * count
+            assert list(values[f"value{TEXTS - 1:04}"]) == [b""] * late + [b"x"] * (count - late)
 
 
 def test_files_have_the_mode_that_was_chosen(record: Record, tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """Values under names that the first frame did not bring: a closed or recovered file has them."""
 
 import json
+import os
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ import numpy as np
 import pytest
 from conftest import Record, Recorded, Run
 from detector_stream import frames_of
+from mid_series import native_recorder
+from plain_client import ACK, IMAGE, RESUME, Client, image_fields
 from ports import free_ports
 from test_resume import Recorders
 
@@ -26,7 +30,7 @@ def pixels(number: int) -> "np.ndarray[Any, Any]":
 
 
 def values_of(number: int, late: int = LATE) -> dict[str, object]:
-    early = {"motor": 0.5 * number}
+    early: dict[str, object] = {"motor": 0.5 * number}
     return early if number < late else {**early, "shutter": 0.25 * number, "comment": f"süß {number}"}
 
 
@@ -76,17 +80,20 @@ def test_values_from_frame_3_on_over_zeromq(recorded: Recorded, run: Run) -> Non
     is_clean(run, file)
 
 
+@pytest.mark.parametrize("options", [(), SPLIT])
 def test_recovered_and_rebuilt_files_have_late_values(
-    record: Record, run: Run, tmp_path: Path, free_port: int
+    record: Record, run: Run, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
-    recorders = Recorders(record, tmp_path, free_port)
-    address = f"127.0.0.1:{free_port}"
-    series = Series(address, dtype="uint16", shape=SHAPE, frames=FRAMES, name="s", reconnect_timeout=1)
+    folder = tmp_path / "left"
+    folder.mkdir()
+    recorder = record(folder, *options)
+    series = Series(recorder.address, dtype="uint16", shape=SHAPE, frames=FRAMES, name="s")
     send(series, range(FRAMES))
     series.wait_acknowledged()
-    recorders.kill()
-    file, anew = tmp_path / "s.h5", tmp_path / "anew.h5"
-    shutil.copy(file, anew)
+    os.kill(native_recorder(recorder.process.pid), signal.SIGKILL)
+    recorder.process.wait(timeout=60)
+    shutil.copytree(folder, tmp_path / "anew")
+    file, anew = folder / "s.h5", tmp_path / "anew" / "s.h5"
     recovered = run("recover", str(file))
     assert recovered.returncode == 0, recovered.stdout + recovered.stderr
     late_columns_are_right(file)
@@ -94,6 +101,9 @@ def test_recovered_and_rebuilt_files_have_late_values(
     run("recover", str(anew), "--rebuild")
     late_columns_are_right(anew)
     assert run("check", str(anew)).returncode == 0
+    # A finished file that is rebuilt keeps them too.
+    run("recover", str(file), "--rebuild")
+    late_columns_are_right(file)
 
 
 def test_resumed_file_has_late_values_of_both_recorders(
@@ -113,6 +123,34 @@ def test_resumed_file_has_late_values_of_both_recorders(
     assert (end.frames_received, end.problem) == (FRAMES, None)
     late_columns_are_right(tmp_path / "s.h5")
     assert run("check", str(tmp_path / "s.h5"), "--require-complete").returncode == 0
+
+
+def test_late_columns_of_a_finished_file_grow_when_it_is_resumed(
+    record: Record, run: Run, tmp_path: Path, free_port: int
+) -> None:
+    def send_plainly(client: Client, numbers: range) -> None:
+        for number in numbers:
+            data = pixels(number).astype("<u2").tobytes()
+            fields = image_fields(1, "s", number, list(SHAPE), len(data)) | {"user_data": values_of(number)}
+            client.send(IMAGE, fields, data)
+        while client.until(ACK)["safe_below"] < numbers.stop:
+            pass
+
+    recorders = Recorders(record, tmp_path, free_port)
+    file = tmp_path / "s.h5"
+    with Client(recorders.current.address) as client:
+        client.start("s", FRAMES, SHAPE)
+        send_plainly(client, range(5))
+        assert recorders.current.stop()[0] == 0
+    with h5py.File(file) as closed:
+        assert list(closed["/entry/metadata/shutter"][LATE:5]) == [0.25 * LATE, 0.25 * (LATE + 1)]
+    recorders.start()
+    with Client(recorders.current.address) as client:
+        client.start("s", FRAMES, SHAPE, RESUME)
+        send_plainly(client, range(5, FRAMES))
+        assert client.end("s")["problem"] is None
+    late_columns_are_right(file)
+    is_clean(run, file)
 
 
 def test_column_comes_and_goes(record: Record, run: Run, tmp_path: Path) -> None:
@@ -163,6 +201,57 @@ def test_columns_beyond_the_limit_are_named(record: Record, run: Run, tmp_path: 
         assert list(columns["n999"][...]) == [0, 999, 0]
         assert list(columns["m22"][...]) == [0, 0, 22]
     is_clean(run, tmp_path / "s.h5")
+
+
+def test_growing_file_lacks_late_columns_until_it_is_closed(record: Record, tmp_path: Path) -> None:
+    recorder = record(tmp_path)
+    file = tmp_path / "s.h5"
+    with Series(recorder.address, dtype="uint16", shape=SHAPE, frames=FRAMES, name="s") as series:
+        send(series, range(FRAMES - 1))
+        series.wait_acknowledged()
+        with h5py.File(file, swmr=True) as growing:
+            assert set(growing["/entry/metadata"]) == {"motor"}
+        send(series, range(FRAMES - 1, FRAMES))
+    assert recorder.series_end().problem is None
+    late_columns_are_right(file)
+
+
+LAYOUT = """\
+<hdf5_layout>
+  <global name="detector_data_destination" ndattribute="Where"/>
+  <group name="tomo">
+    <dataset name="dark" source="detector"/>
+    <dataset name="image" source="detector" det_default="true"/>
+    <dataset name="shutter" source="ndattribute" ndattribute="shutter"/>
+  </group>
+  <group name="rest" ndattr_default="true"/>
+</hdf5_layout>
+"""
+
+
+@pytest.mark.parametrize("rebuild", [False, True])
+def test_layout_decides_where_late_columns_are(
+    recorded: Recorded, run: Run, tmp_path: Path, rebuild: bool
+) -> None:
+    layout = tmp_path / "layout.xml"
+    layout.write_text(LAYOUT, encoding="utf-8")
+    frames = frames_of("uint16")
+    told = [
+        {**values_of(number), **({"Where": "/tomo/dark"} if number in (4, 5) else {})}
+        for number in range(len(frames))
+    ]
+    file = recorded(frames, "--layout", str(layout), user_data=told)
+    is_clean(run, file)
+    if rebuild:
+        run("recover", str(file), "--rebuild")
+        assert run("check", str(file), "--require-complete").returncode == 0
+    with h5py.File(file) as content:
+        shutter = content["/tomo/shutter"][...]
+        assert np.isnan(shutter[:LATE]).all()
+        assert np.array_equal(shutter[LATE:], 0.25 * np.arange(LATE, len(frames)))
+        assert list(content["/rest/comment"].asstr()[...])[LATE] == f"süß {LATE}"
+        assert np.array_equal(content["/tomo/dark"][...], frames[[4, 5]])
+        assert len(content["/tomo/image"]) == len(frames) - 2
 
 
 @pytest.mark.slow
