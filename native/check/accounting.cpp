@@ -328,6 +328,13 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
   counts.damaged = absent[state_damaged];
   counts.dropped = absent[state_dropped];
   counts.lost = absent[state_lost];
+  if (counts.lost > 0)
+    findings.add({Level::error,
+                  "frames are lost",
+                  state_path,
+                  {},
+                  fmt::format("received, and not in the file: {}", counts.lost),
+                  "they read as the fill value: restore them from another copy, if there is one"});
   if (!series.unfinished) compare_counts(*column, states_counted, counts.frames, recorded, findings);
   return counts;
 }

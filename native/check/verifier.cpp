@@ -242,8 +242,8 @@ void Verifier::verify_large_chunk(const ChunkTask& task, Memory& memory) {
 /// write failed: nobody was notified that it is safe. Otherwise its frame is lost.
 void Verifier::report_not_whole(const ChunkTask& task) {
   if (store::was_cut_short(file_, {task.address, task.size, task.segment_end}))
-    findings_.add({Level::warning, "a chunk was not completely written", where(task), "the checksum of its record",
-                   "another", "its frame is missing: readers see the fill value", options_.unfinished});
+    findings_.add({Level::warning, "a chunk has no end", where(task), "the checksum of its record", "another",
+                   "it was not completely written, or is cut off: readers see the fill value", options_.unfinished});
   else
     findings_.add({Level::error, "a chunk is corrupt", where(task), "the checksum of its record", "another",
                    "its bytes changed before the index named it: its frame is lost", options_.unfinished});

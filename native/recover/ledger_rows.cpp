@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include "base/time/clock.hpp"
 #include "check/names.hpp"
@@ -23,57 +22,102 @@ std::optional<store::ColumnId> column_at(const std::vector<store::ColumnNode>& c
   return std::nullopt;
 }
 
-/// Consecutive rows go in one call.
-template <typename Row, typename Number, typename Value>
-Result<void> put_runs(store::hdf5::IndexFile& index, store::ColumnId column, const std::vector<Row>& rows,
-                      Number number, Value value) {
-  using Element = decltype(value(rows.front()));
-  constexpr std::size_t run_max = 65536;
-  std::vector<Element> run;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    run.push_back(value(rows[i]));
-    const bool ends = i + 1 == rows.size() || number(rows[i + 1]) != number(rows[i]) + 1 || run.size() == run_max;
-    if (!ends) continue;
-    PEN_TRY(index.put_rows(column, {number(rows[i]) + 1 - run.size()}, std::as_bytes(std::span(run))));
-    run.clear();
+/// Puts rows that come by rising number into a column: consecutive ones in one call.
+template <typename Element>
+class Runs {
+ public:
+  Runs(store::hdf5::IndexFile& index, store::ColumnId column) : index_(index), column_(column) {}
+
+  Result<void> put(std::uint64_t number, Element value) {
+    constexpr std::size_t run_max = 65536;
+    if (number != end_ || run_.size() == run_max) PEN_TRY(flush());
+    run_.push_back(value);
+    end_ = number + 1;
+    return {};
   }
-  return {};
-}
+  Result<void> flush() {
+    if (run_.empty()) return {};
+    PEN_TRY(index_.put_rows(column_, {end_ - run_.size()}, std::as_bytes(std::span(run_))));
+    run_.clear();
+    return {};
+  }
+
+ private:
+  store::hdf5::IndexFile& index_;
+  const store::ColumnId column_;
+  std::vector<Element> run_;
+  std::uint64_t end_ = 0;  ///< one past the last number in run_
+};
 
 std::uint8_t state_at(Bytes states, std::uint64_t frame) {
   return frame < states.size() ? std::to_integer<std::uint8_t>(states[frame]) : state_missing;
 }
 
-/// Frames whose state in the file is not what it should be, with the right one.
-std::map<std::uint64_t, std::uint8_t> changed_states(const Frames& frames, Bytes before, Bytes standing) {
-  std::map<std::uint64_t, std::uint8_t> changed;
-  const auto note = [&](std::uint64_t frame, std::uint8_t state) {
-    if (state != state_at(standing, frame))
-      changed[frame] = state;
-    else
-      changed.erase(frame);
-  };
-  const auto is_among = [](const std::vector<std::uint64_t>& numbers, std::uint64_t frame) {
-    return std::binary_search(numbers.begin(), numbers.end(), frame);
-  };
-  const auto is_whole = [&](std::uint64_t frame) { return is_among(frames.whole, frame); };
-  auto next = frames.whole.begin();
-  for (std::uint64_t frame = 0; frame < before.size(); ++frame) {
-    if (next != frames.whole.end() && *next == frame) {
-      ++next;
-      continue;
-    }
-    const auto state = state_at(before, frame);
-    const bool is_gone = state == state_received || (state == state_partial && !is_among(frames.begun, frame));
-    if (state != state_missing && state < state_names.size()) note(frame, is_gone ? state_lost : state);
+/// Answers for rising numbers whether they are in a rising list.
+class Among {
+ public:
+  explicit Among(const std::vector<std::uint64_t>& numbers) : next_(numbers.begin()), end_(numbers.end()) {}
+  bool has(std::uint64_t number) {
+    while (next_ != end_ && *next_ < number) ++next_;
+    return next_ != end_ && *next_ == number;
   }
-  for (const auto frame : frames.whole) note(frame, state_received);
-  for (const auto frame : frames.begun)
-    if (state_at(before, frame) == state_missing && !is_whole(frame)) note(frame, state_partial);
-  for (const auto frame : frames.damaged)
-    if (!is_whole(frame)) note(frame, state_lost);
-  return changed;
-}
+  /// The first in the list from `number` on.
+  std::optional<std::uint64_t> from(std::uint64_t number) {
+    (void)has(number);
+    return next_ == end_ ? std::nullopt : std::optional(*next_);
+  }
+
+ private:
+  std::vector<std::uint64_t>::const_iterator next_, end_;
+};
+
+/// The states that frames get, by rising number, of all of which anything says something.
+class StatesAfter {
+ public:
+  StatesAfter(const Frames& frames, Bytes before, Bytes standing)
+      : before_(before),
+        standing_(standing),
+        known_end_(std::max(before.size(), standing.size())),
+        whole_(frames.whole),
+        begun_(frames.begun),
+        damaged_(frames.damaged) {}
+
+  struct FrameState {
+    std::uint64_t frame = 0;
+    std::uint8_t standing = state_missing;
+    std::uint8_t right = state_missing;
+  };
+  std::optional<FrameState> next() {
+    auto frame = next_;
+    if (frame >= known_end_) {
+      const auto after = {whole_.from(next_), begun_.from(next_), damaged_.from(next_)};
+      std::optional<std::uint64_t> first;
+      for (const auto& each : after)
+        if (each && (!first || *each < *first)) first = each;
+      if (!first) return std::nullopt;
+      frame = *first;
+    }
+    next_ = frame + 1;
+    return FrameState{frame, state_at(standing_, frame), right_state(frame)};
+  }
+
+ private:
+  std::uint8_t right_state(std::uint64_t frame) {
+    const auto before = state_at(before_, frame);
+    const bool is_begun = begun_.has(frame), is_damaged = damaged_.has(frame);
+    if (whole_.has(frame)) return state_received;
+    if (is_damaged) return state_lost;
+    if (before == state_missing) return is_begun ? state_partial : state_at(standing_, frame);
+    if (before >= state_names.size()) return state_at(standing_, frame);
+    const bool is_gone = before == state_received || (before == state_partial && !is_begun);
+    return is_gone ? state_lost : before;
+  }
+
+  Bytes before_, standing_;
+  std::uint64_t known_end_;
+  Among whole_, begun_, damaged_;
+  std::uint64_t next_ = 0;
+};
 
 bool is_inside(const check::TreeDataset& dataset, std::uint64_t file_bytes) {
   return std::all_of(dataset.chunks.begin(), dataset.chunks.end(), [&](const auto& chunk) {
@@ -102,9 +146,11 @@ FramesBefore frames_before(const check::Tree& tree, const store::format::Descrip
 }
 
 std::uint64_t newly_lost(const Frames& frames, Bytes before) {
-  const auto changed = changed_states(frames, before, before);
-  return static_cast<std::uint64_t>(
-      std::count_if(changed.begin(), changed.end(), [](const auto& each) { return each.second == state_lost; }));
+  std::uint64_t count = 0;
+  StatesAfter states(frames, before, before);
+  while (const auto each = states.next())
+    if (each->right == state_lost && each->standing != state_lost) ++count;
+  return count;
 }
 
 std::int64_t last_received_ns(const check::Tree& tree, const std::vector<ReceivedTime>& times) {
@@ -126,20 +172,21 @@ Result<std::vector<std::pair<std::string, store::Attribute>>> write_rows(
     store::hdf5::IndexFile& index, const std::vector<store::ColumnNode>& columns, const Frames& frames, Bytes before,
     Bytes standing, const std::vector<ReceivedTime>& times, std::uint64_t frame_count) {
   std::vector<std::pair<std::string, store::Attribute>> attributes;
-  if (const auto column = column_at(columns, received_path, ElementType::i64))
-    PEN_TRY(put_runs(
-        index, *column, times, [](const auto& row) { return row.frame; }, [](const auto& row) { return row.ns; }));
+  if (const auto column = column_at(columns, received_path, ElementType::i64)) {
+    Runs<std::int64_t> rows(index, *column);
+    for (const auto& time : times) PEN_TRY(rows.put(time.frame, time.ns));
+    PEN_TRY(rows.flush());
+  }
   const auto column = column_at(columns, check::state_path, ElementType::u8);
   if (!column) return attributes;
-  const auto changed = changed_states(frames, before, standing);
-  const std::vector<std::pair<std::uint64_t, std::uint8_t>> rows(changed.begin(), changed.end());
-  PEN_TRY(put_runs(
-      index, *column, rows, [](const auto& row) { return row.first; }, [](const auto& row) { return row.second; }));
   std::array<std::uint64_t, state_names.size()> counts{};
-  for (std::uint64_t frame = 0; frame < standing.size(); ++frame)
-    if (const auto state = state_at(standing, frame); state < counts.size() && !changed.contains(frame))
-      ++counts[state];
-  for (const auto& [frame, state] : changed) ++counts[state];
+  Runs<std::uint8_t> rows(index, *column);
+  StatesAfter states(frames, before, standing);
+  while (const auto each = states.next()) {
+    if (each->right != each->standing) PEN_TRY(rows.put(each->frame, each->right));
+    if (each->right < counts.size()) ++counts[each->right];
+  }
+  PEN_TRY(rows.flush());
   counts[0] = frame_count - std::min<std::uint64_t>(frame_count, frames.whole.size());
   for (std::size_t state = 0; state < counts.size(); ++state)
     attributes.emplace_back(check::state_path, store::Attribute{state_names[state], store::scalar(counts[state])});
@@ -150,8 +197,9 @@ Result<void> write_places(store::hdf5::IndexFile& index, const std::vector<store
                           const std::vector<FramePlace>& places) {
   const auto column = column_at(columns, check::places_path, ElementType::i64);
   if (!column) return {};
-  return put_runs(
-      index, *column, places, [](const auto& row) { return row.frame; }, [](const auto& row) { return row.place; });
+  Runs<std::int64_t> rows(index, *column);
+  for (const auto& each : places) PEN_TRY(rows.put(each.frame, static_cast<std::int64_t>(each.place)));
+  return rows.flush();
 }
 
 }  // namespace penstock::recover

@@ -21,6 +21,7 @@ struct Frames {
 /// What HDF5's structures said of the frames before they are completed or made anew.
 struct FramesBefore {
   std::vector<std::byte> states;  ///< one a frame; empty if they are not known
+  bool assumed = false;           ///< … all received, since no state of them is left
   std::uint64_t count = 0;        ///< of frames for which a dataset or a column has room
 };
 FramesBefore frames_before(const check::Tree& tree, const store::format::Description& description,

@@ -17,6 +17,7 @@ static void fields(Archive& archive, RecoverPlan& plan) {
   archive.field("dry_run", plan.dry_run);
   archive.field("rebuild", plan.rebuild);
   archive.field("salvage", plan.salvage);
+  archive.field("not_in_use", plan.not_in_use);
   archive.field("index_timeout_s", plan.index_timeout_s, between_reals(0.001, 1e6));
   archive.one_of("log_level", plan.log_level, log_levels);
   archive.field("series", plan.series);

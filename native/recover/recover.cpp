@@ -55,7 +55,7 @@ constexpr const char* series_path = "/entry/penstock/series_unique_id";
 constexpr std::size_t chunks_a_batch = 4096;
 constexpr auto received = std::byte{1};
 /// Of a file that is cut off: marked as lost if no state of them is left.
-constexpr std::uint64_t unknown_frames_max = std::uint64_t{1} << 26;
+constexpr std::uint64_t unknown_frames_max = std::uint64_t{1} << 30;
 /// Of the end of a file; more is taken for a damaged superblock.
 constexpr std::uint64_t lost_bytes_max = std::uint64_t{1} << 30;
 constexpr std::uint64_t extent_bytes = 1 << 20;
@@ -112,6 +112,7 @@ class Recovery {
 
  private:
   Result<void> open();
+  Result<void> require_unused() const;
   Result<void> choose_members();
   Result<void> begin_index();
   Result<void> read_segments_of_file();
@@ -126,6 +127,7 @@ class Recovery {
   bool was_on_its_way(const Candidate& candidate, Proof proof) const;
   void report_left_out(const Candidate& candidate, Proof proof);
   void judge_frames();
+  std::uint64_t frames_cut_off() const;
   void report_lost();
   bool has_object(const std::string& path) const;
   ChunkFrames::Found frames_of(std::uint16_t dataset) const;
@@ -174,6 +176,7 @@ Result<void> Recovery::open() {
   PEN_ASSIGN(file_,
              env_.open(plan_.file, {.mode = plan_.dry_run ? OpenOptions::Mode::read : OpenOptions::Mode::update}));
   PEN_TRY(lock_when_free(*file_));
+  PEN_TRY(require_unused());
   if (!plan_.dry_run) store::remove_left_replacement(env_, plan_.file);
   // Until something is written the file stays as it is, and is read as its journal completes it.
   PEN_ASSIGN(auto left, store::unfinished_changes(*file_));
@@ -195,6 +198,17 @@ Result<void> Recovery::open() {
                       "copy, mark what is cut off as lost with `penstock recover --salvage`",
                       plan_.file, left_.file_bytes, left_.used_bytes);
   return {};
+}
+
+/// Without locks only the user knows it; whoever records into a directory without locks was told to be alone there.
+Result<void> Recovery::require_unused() const {
+  if (plan_.dry_run || plan_.not_in_use || plan_.series) return {};
+  PEN_ASSIGN(const bool in_use, store::may_be_in_use(*file_));
+  if (!in_use) return {};
+  return make_error(Errc::locked,
+                    "{} may be recorded at this moment: it is not closed, and its file system has no locks that would "
+                    "show it. If no recorder has it open, on any machine, repeat with `penstock recover --not-in-use`",
+                    plan_.file);
 }
 
 /// HDF5's index is read while the segments are looked for.
@@ -518,14 +532,25 @@ void Recovery::judge_frames() {
   const auto damaged_end = frames_.damaged.empty() ? 0 : frames_.damaged.back() + 1;
   frames_end_ = std::max({frames_end_, before_.count, damaged_end});
   report_.frames = std::max(report_.frames, frames_end_);
-  if (left_.cut_off && before_.states.empty() && report_.frames <= unknown_frames_max)
-    before_.states.assign(report_.frames, received);
+  before_.assumed = left_.cut_off && before_.states.empty();
+  if (before_.assumed)
+    before_.states.assign(std::min({report_.frames, frames_end_ + frames_cut_off(), unknown_frames_max}), received);
   std::sort(rows_.times.begin(), rows_.times.end(), [](const auto& a, const auto& b) { return a.frame < b.frame; });
   report_.missing = report_.frames - std::min<std::uint64_t>(report_.frames, whole.size());
   report_.damaged_frames =
       static_cast<std::uint64_t>(std::count_if(frames_.damaged.begin(), frames_.damaged.end(), [&](auto frame) {
         return !std::binary_search(whole.begin(), whole.end(), frame);
       }));
+}
+
+/// At most as many as the bytes that are cut off had room for.
+std::uint64_t Recovery::frames_cut_off() const {
+  std::uint64_t chunk_bytes = left_.used_bytes;
+  for (const auto& candidate : segments_.candidates)
+    if (candidate.size > 0) chunk_bytes = std::min<std::uint64_t>(chunk_bytes, candidate.size);
+  const auto& node = segments_.description.datasets.front();
+  const auto chunks = (left_.used_bytes - left_.file_bytes) / chunk_bytes + 1;
+  return (chunks / node.chunks_a_frame() + 1) * node.frames_a_chunk();
 }
 
 /// A frame that was received is lost if neither the index nor a segment has it.
@@ -538,7 +563,8 @@ void Recovery::report_lost() {
                    "frames are lost",
                    plan_.file,
                    {},
-                   fmt::format("{} that were received are not in the file any more", report_.lost_frames),
+                   fmt::format("received, and not in the file any more: {}{}", before_.assumed ? "up to " : "",
+                               report_.lost_frames),
                    "they read as the fill value: restore them from another copy"});
 }
 

@@ -2,10 +2,10 @@
 ///
 /// docs/explanation/decisions/0007-recovery-in-place-then-anew.md says what is done in which case. The
 /// file may hold anything: what is wrong with it becomes a finding. Errors are for what keeps a
-/// recovery from being tried at all: `locked` while another process has the file, `not_found`,
-/// `permission`, `no_space`, `truncated` if a finished file is shorter than it says, `malformed` where no description
-/// segment is left and HDF5's structures do not say what it said, `refused` where it cannot be known whether HDF5's
-/// structures are complete: only certain damage leads to a rebuild.
+/// recovery from being tried at all: `locked` while another process has the file, or may have it since the file system
+/// has no locks, `not_found`, `permission`, `no_space`, `truncated` if a finished file is shorter than it says,
+/// `malformed` where no description segment is left and HDF5's structures do not say what it said, `refused` where it
+/// cannot be known whether HDF5's structures are complete: only certain damage leads to a rebuild.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,7 @@ struct RecoverPlan {
   std::string file;
   bool dry_run = false;          ///< look, and write nothing
   bool rebuild = false;          ///< make HDF5's structures anew, whatever can be read of them
+  bool not_in_use = false;       ///< no other process has the file, whatever the file system says of locks
   bool salvage = false;          ///< also of a finished file whose end is cut off: what is gone is marked as lost
   double index_timeout_s = 120;  ///< HDF5 is ended after this many seconds without progress
   std::string log_level = "info";

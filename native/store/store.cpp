@@ -132,6 +132,12 @@ Result<std::shared_ptr<File>> claim(Env& env, const std::string& path, bool over
   if (!overwrite) return exists(env, path);
   PEN_ASSIGN(auto file, open_no_link(env, path));
   PEN_TRY(file->lock(true));
+  PEN_ASSIGN(const bool in_use, may_be_in_use(*file));
+  if (in_use)
+    return make_error(Errc::already_exists,
+                      "{} exists already, is unfinished, and may be recorded at this moment: its file system has no "
+                      "locks that would show it; choose another name, or complete it with `penstock recover` first",
+                      path);
   PEN_TRY(file->truncate(0));
   return file;
 }

@@ -214,6 +214,7 @@ class PosixFile final : public File {
     if (!is_refusal(Aid::lock, failure)) return errno_error(failure, fmt::format("lock {}", path_));
     // HDF5 itself goes on without locks in that case.
     note_refusal(Aid::lock, fd_, path_, failure);
+    locks_ = false;
     return {};
   }
 
@@ -222,6 +223,7 @@ class PosixFile final : public File {
     return errno_error(errno, fmt::format("unlock {}", path_));
   }
 
+  bool locks() const override { return locks_; }
   bool direct() const override { return direct_; }
   int descriptor() const override { return fd_; }
 
@@ -315,8 +317,9 @@ class PosixFile final : public File {
 
   int fd_;  ///< -1: closed
   std::string path_;
-  std::atomic<bool> direct_;    ///< until the file system refuses it
-  std::atomic<bool> reserves_;  ///< the same
+  std::atomic<bool> direct_;        ///< until the file system refuses it
+  std::atomic<bool> reserves_;      ///< the same
+  std::atomic<bool> locks_ = true;  ///< the same
   RecentlyWritten recent_;
 };
 

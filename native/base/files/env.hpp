@@ -86,6 +86,9 @@ class File {
   /// Takes an advisory lock without waiting: shared for readers, exclusive for the one writer.
   virtual Result<void> lock(bool exclusive) = 0;
   virtual Result<void> unlock() = 0;
+  /// Whether lock() locks it. False after the file system said that it has no locks: lock() succeeds there, and nobody
+  /// knows whether another process has the file.
+  virtual bool locks() const { return true; }
   virtual bool direct() const = 0;
   /// The kernel's number for it, for calls that are not here; -1 where it has none.
   virtual int descriptor() const { return -1; }

@@ -64,6 +64,7 @@ class WatchedFile final : public File {
     return file_->next_data(offset);
   }
   bool reserves() const override { return file_->reserves(); }
+  bool locks() const override { return file_->locks(); }
   Result<std::uint64_t> size() override {
     const WatchedCall call(watching_, Call::stat);
     return file_->size();

@@ -179,6 +179,7 @@ class ChangedFile final : public File {
   Result<void> reserve(std::uint64_t offset, std::uint64_t size) override { return file_->reserve(offset, size); }
   std::uint64_t next_data(std::uint64_t offset) override { return file_->next_data(offset); }
   bool reserves() const override { return file_->reserves(); }
+  bool locks() const override { return file_->locks(); }
   Result<std::uint64_t> size() override {
     PEN_ASSIGN(const auto size, file_->size());
     return std::max(size, end_);

@@ -58,4 +58,10 @@ Result<std::optional<OwnSuperblock>> read_own_superblock(File& file) {
   return decode_own_superblock(Bytes(block).first(count));
 }
 
+Result<bool> may_be_in_use(File& file) {
+  if (file.locks()) return false;
+  PEN_ASSIGN(const auto superblock, read_own_superblock(file));
+  return superblock && superblock->open_for_writing;
+}
+
 }  // namespace penstock::store

@@ -19,5 +19,8 @@ struct OwnSuperblock {
 /// Nothing where it is not whole.
 std::optional<OwnSuperblock> decode_own_superblock(Bytes block);
 Result<std::optional<OwnSuperblock>> read_own_superblock(File& file);
+/// Whether another process may write this file though lock() succeeded: its file system has no locks, and it is marked
+/// as open for writing.
+Result<bool> may_be_in_use(File& file);
 
 }  // namespace penstock::store

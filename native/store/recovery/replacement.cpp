@@ -29,7 +29,7 @@ std::string replacement_path(const std::string& path) {
 void remove_left_replacement(Env& env, const std::string& path) {
   const auto left = replacement_path(path);
   const auto file = env.open(left, {.mode = OpenOptions::Mode::update});
-  if (!file.ok() || !(*file)->lock(true).ok()) return;
+  if (!file.ok() || !(*file)->lock(true).ok() || !(*file)->locks()) return;
   const auto begun = is_only_begun(**file);
   const bool is_own = (begun.ok() && *begun) || (find_description(**file, {}).ok() && !has_frames(**file));
   if (is_own && (*file)->still_named()) (void)env.remove(left);

@@ -11,7 +11,7 @@ namespace penstock::store {
 std::string replacement_path(const std::string& path);
 
 /// Removes what a recorder left there that was killed while it made one. Nothing happens if another process has it, or
-/// if it is not Penstock's, or has frames.
+/// may have it, or if it is not Penstock's, or has frames.
 void remove_left_replacement(Env& env, const std::string& path);
 
 }  // namespace penstock::store

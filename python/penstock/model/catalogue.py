@@ -201,7 +201,8 @@ def find_detector(catalogue: Mapping[str, Detector], name: str) -> Detector:
     for key, detector in catalogue.items():
         if key_of(name) in (key_of(key), key_of(detector.name)):
             return detector
-    near = get_close_matches(name.lower(), catalogue, n=3, cutoff=0.4)
+    longer = [key for key in catalogue if key_of(name) and key_of(name) in key_of(key)]
+    near = longer[:3] or get_close_matches(name.lower(), catalogue, n=3, cutoff=0.6)
     hint = f"did you mean {', '.join(near)}? " if near else ""
     raise UsageError(
         f'unknown detector "{name}"',

@@ -692,4 +692,5 @@ class RecoverPlan(Plan):
     dry_run: bool = False
     rebuild: bool = False
     salvage: bool = False  # also a finished file whose end is cut off
+    not_in_use: bool = False  # no process has the file, whatever the file system says of locks
     index_timeout_s: float = Field(120.0, ge=0.001, le=1e6)

@@ -21,10 +21,13 @@ def recover(
     on_log: LogLine | None = None,
     rebuild: bool = False,
     salvage: bool = False,
+    not_in_use: bool = False,
 ) -> RecoverReport:
     """What was found and done. A file that cannot be recovered is a PenstockError."""
     report: RecoverReport | None = None
-    plan = RecoverPlan(file=str(file.absolute()), dry_run=dry_run, rebuild=rebuild, salvage=salvage)
+    plan = RecoverPlan(
+        file=str(file.absolute()), dry_run=dry_run, rebuild=rebuild, salvage=salvage, not_in_use=not_in_use
+    )
     with (
         Program("penstock-recover", plan, on_log=on_log, patience_s=None) as program,
         forwarding_signals(program),

@@ -289,14 +289,16 @@ def recovery_lines(report: RecoverReport) -> list[str]:
         f" ({human_seconds(report.seconds)})"
     )
     errors = sum(finding.level == "error" for finding in report.findings)
-    problems = (
+    remarks = (
         [f"not all of the series: {errors} error{'s' if errors > 1 else ''}, see above"] if errors else []
     )
+    if report.indexed:
+        remarks.append("chunks in the index were not read again: `penstock check` compares their checksums")
     if report.way == "nothing":
-        return [looked, f"nothing to do: {there}", *problems]
+        return [looked, f"nothing to do: {there}", *remarks]
     would = "" if report.written else "would be "
     if report.way == "seal":
-        return [looked, f"the file {would or 'is '}sealed: {there}", *problems]
+        return [looked, f"the file {would or 'is '}sealed: {there}", *remarks]
     what = (
         f"{counted(report.recovered, 'chunk')} {would}put into HDF5's structures, which are rebuilt"
         if report.way == "rebuild"
@@ -307,7 +309,7 @@ def recovery_lines(report: RecoverReport) -> list[str]:
         looked,
         what + damaged,
         there + ("" if report.written else "; nothing was written (--dry-run)"),
-        *problems,
+        *remarks,
     ]
 
 

@@ -393,7 +393,7 @@ TEST_F(RecoverTest, AChunkThatWasBeingWrittenIsLeftOut) {
   EXPECT_EQ(report.findings.front().level, check::Level::warning) << "it is no fault of the file";
   const auto checked = check(path());
   EXPECT_TRUE(checked.ok()) << "what was never acknowledged is no damage: " << text(checked);
-  EXPECT_TRUE(has(checked, "a chunk was not completely written")) << text(checked);
+  EXPECT_TRUE(has(checked, "a chunk has no end")) << text(checked);
   EXPECT_EQ(checked.missing, 1u);
   EXPECT_FALSE(has(checked, "a frame is marked as received but missing")) << text(checked);
   EXPECT_EQ(pixels().size(), 40 * rows * columns);
@@ -436,7 +436,9 @@ TEST_F(RecoverTest, ColumnsAndDatasetsEndWithTheSameFrameAfterATornSegment) {
     const auto checked = check(path());
     EXPECT_EQ(checked.ok(), torn) << text(checked);
     for (const auto& finding : checked.findings)
-      EXPECT_TRUE(finding.level != check::Level::error || finding.what == "a chunk is corrupt") << text(checked);
+      EXPECT_TRUE(finding.level != check::Level::error || finding.what == "a chunk is corrupt" ||
+                  finding.what == "frames are lost")
+          << text(checked);
     EXPECT_EQ(checked.frames, report.frames);
     EXPECT_EQ(pixels().size(), report.frames * rows * columns);
     check::IndexProcessOptions reading;
@@ -473,7 +475,9 @@ TEST_F(RecoverTest, CutFileIsRefusedOrSalvagedWithItsFramesMarkedAsLost) {
     EXPECT_TRUE(has_finding(*report, "the file is shorter than it says"));
     EXPECT_EQ(report->frames, 40u);
     const auto after = check(path());
-    EXPECT_TRUE(after.ok()) << text(after);
+    for (const auto& finding : after.findings)
+      EXPECT_TRUE(finding.level != check::Level::error || finding.what == "frames are lost") << text(after);
+    EXPECT_EQ(after.ok(), report->missing == 0) << text(after);
     EXPECT_EQ(after.missing, report->missing);
     EXPECT_EQ(after.lost_frames, report->missing) << text(after);
     std::vector<std::uint64_t> gone;
@@ -601,6 +605,43 @@ TEST_F(RecoverTest, AFileThatIsStillRecordedIsNotTouched) {
   const auto report = recover();
   ASSERT_FALSE(report.ok());
   EXPECT_EQ(report.error().code(), Errc::locked);
+}
+
+TEST_F(RecoverTest, AFileWithoutLocksThatMayBeRecordedIsNotTouched) {
+  write_left({.encoding = plain});
+  const auto left = bytes_of(path());
+  penstock::testing::FaultEnv env;
+  env.faults->locks = false;
+  const auto report = recover(RecoverPlan{}, env);
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().code(), Errc::locked);
+  EXPECT_NE(report.error().message().find("--not-in-use"), std::string::npos) << report.error().message();
+  EXPECT_EQ(bytes_of(path()), left);
+
+  EXPECT_TRUE(recover({.dry_run = true}, env).ok()) << "it writes nothing";
+  EXPECT_EQ(bytes_of(path()), left);
+  ASSERT_TRUE(recover({.not_in_use = true}, env).ok());
+  expect_frames(40);
+  EXPECT_TRUE(recover(RecoverPlan{}, env).ok()) << "it is closed now";
+}
+
+TEST_F(RecoverTest, OfACutFileNoMoreFramesAreLostThanWereCutOff) {
+  constexpr std::uint64_t sent = 40, announced = 20'000'000;
+  write_recorded(path(), {.frames = sent, .announced = announced, .encoding = plain});
+  const auto size = std::filesystem::file_size(path());
+  std::filesystem::resize_file(path(), size * 6 / 10);
+  const auto report = recover({.salvage = true});
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  const auto whole = report->frames - report->missing;
+  EXPECT_LT(whole, sent);
+  const auto lost = report->lost_frames + report->damaged_frames;
+  EXPECT_GE(whole + lost, sent) << "what was sent is there or lost";
+  const auto frame_bytes = rows * columns * sizeof(std::uint16_t);
+  EXPECT_LE(report->lost_frames, size * 4 / 10 / frame_bytes + 3) << "the others were never sent";
+
+  const auto checked = check(path());
+  EXPECT_TRUE(has(checked, "frames are lost")) << text(checked);
+  EXPECT_EQ(checked.lost_frames, lost);
 }
 
 TEST_F(RecoverTest, WhatIsNotOfPenstockIsRefused) {

@@ -44,6 +44,7 @@ struct Faults {
   };
   std::function<Result<void>()> on_sync = [] { return Result<void>{}; };
   bool reserves = true;  ///< false: as a file system that keeps no space
+  bool locks = true;     ///< false: as a file system that has none
   bool tear = false;     ///< a failing write leaves half of its bytes
   std::atomic<std::uint64_t> writes{0};
   std::atomic<std::uint64_t> syncs{0};
@@ -97,6 +98,7 @@ class FaultFile final : public File {
   }
   std::uint64_t next_data(std::uint64_t offset) override { return real_->next_data(offset); }
   bool reserves() const override { return faults_->reserves && real_->reserves(); }
+  bool locks() const override { return faults_->locks && real_->locks(); }
   Result<std::uint64_t> size() override {
     PEN_TRY(faults_->on_call(Call::size));
     return real_->size();

@@ -659,6 +659,22 @@ def test_a_dry_run_tells_and_writes_nothing(series: Callable[[str], Path]) -> No
     assert refused.exit_code == 2
 
 
+def test_copy_of_frames_whose_bytes_changed_is_reported(series: Callable[[str], Path]) -> None:
+    path = series("one")
+    assert invoke(path, "--for", "xds", "--copy").exit_code == 0
+    with h5py.File(path) as file:
+        chunk = file["/entry/data/data"].id.get_chunk_info_by_coord((5, 0, 0))
+    with path.open("r+b") as stream:
+        stream.seek(chunk.byte_offset + chunk.size - 1)
+        last = stream.read(1)[0]
+        stream.seek(-1, os.SEEK_CUR)
+        stream.write(bytes([last ^ 1]))
+    done = invoke(path, "--for", "xds", "--copy", "--overwrite")
+    assert done.exit_code == 1, done.output
+    assert "a chunk's checksum is wrong" in done.output
+    assert path.with_name("s_master.h5").is_file(), "the other frames are worth having"
+
+
 def test_a_damaged_frame_ends_a_copy_and_leaves_nothing(series: Callable[[str], Path]) -> None:
     path = series("bszstd")
     with h5py.File(path) as file:

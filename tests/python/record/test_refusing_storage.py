@@ -82,10 +82,28 @@ def test_killed_recorders_file_is_recovered_without_locks(
 ) -> None:
     refuse(monkeypatch, library, {"lock": errno.ENOLCK, "reserve": KERNELS_OWN})
     file = ended_in_mid_series(record, tmp_path)
-    done = run("recover", str(file))
+    before = file.read_bytes()
+    assert run("recover", str(file), "--dry-run").returncode == 0
+    rejected = run("recover", str(file))
+    assert (rejected.returncode, "--not-in-use" in rejected.stderr) == (1, True), rejected.stderr
+    assert file.read_bytes() == before, "a recorder could have it open"
+    done = run("recover", str(file), "--not-in-use")
     assert done.returncode == 0, done.stderr
     with h5py.File(file) as content:
         assert len(content["/entry/data/data"]) > 150
+
+
+def test_unfinished_file_without_locks_is_not_overwritten(
+    record: Record, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: Path
+) -> None:
+    refuse(monkeypatch, library, {"lock": errno.ENOLCK})
+    file = ended_in_mid_series(record, tmp_path)
+    before = file.read_bytes()
+    recorder = record(tmp_path, "--overwrite")
+    shape = ("custom", "--rows", "64", "--columns", "96", "--frames", "4", "--rate", "max")
+    sent = run("simulate", *shape, "--series-name", file.stem, "--to", f"tcp://{recorder.address}")
+    assert (sent.returncode, "may be recorded" in sent.stderr) == (1, True), sent.stderr
+    assert file.read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,7 @@ MEASURING = (
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 def test_a_browser_opens_the_page(tmp_path: Path) -> None:
     page = tmp_path / "r.html"
     written = html_of([page_of(hostile(SMALL["verdict"], HOSTILE[0]), "x.json")])
@@ -200,7 +200,7 @@ def page_of_a_verdict() -> str:
     return html_of([page_of(a_verdict().model_copy(update={"steps": steps}), "x.json")])
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 @pytest.mark.parametrize("width", [1200, 1600])
 def test_a_verdict_fits_a_window(page_of_a_verdict: str, tmp_path: Path, width: int) -> None:
     written = page_of_a_verdict

@@ -2,17 +2,21 @@
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.common import inspects, out, print_json, warn
+from penstock.cli.common import err, inspects, out, print_json, warn
 from penstock.cli.verbosity import progress, shows_progress
 from penstock.files.export.export import write_export
 from penstock.files.export.plan import FRAMES_A_FILE, Reader, Stretch, plan_export
 from penstock.model import panels
-from penstock.model.errors import UsageError
+from penstock.model.errors import ExitCode, UsageError
 from penstock.model.text import harmless
+
+if TYPE_CHECKING:
+    from penstock.model.events import CheckReport
+    from penstock.report.progress import ProgressView
 
 
 @inspects
@@ -41,7 +45,8 @@ def export_command(
         typer.Option(
             "--copy",
             help="Copy the frames into files next to the master file: required for neggia, and if readers"
-            " support neither the chunks nor the codec of the recorded file.",
+            " support neither the chunks nor the codec of the recorded file. Checks the recorded file first;"
+            " exit code 1: it is damaged, and so is the copy.",
             rich_help_panel=panels.FILES,
         ),
     ] = False,
@@ -83,16 +88,43 @@ def export_command(
     """Write a small master file with the dataset names that other readers expect; frames are not copied."""
     stretch = _parsed_stretch(frames)
     plan = plan_export(file, reader, output, copy, frames_per_file, single_dataset, stretch)
+    checked = None
     if not dry_run:
         with progress() as view:
+            checked = _checked(file, view) if copy else None
             write_export(plan, overwrite, lambda n, of: view.update("copying frames", n, of, f"{n} of {of}"))
     if json:
         print_json(plan)
+    else:
+        for note in plan.notes:
+            warn(f"note: {note}")
+        for path in plan.writes:
+            would = "would write" if dry_run else "wrote"
+            out().print(harmless(f"{would} {path}"), markup=False, soft_wrap=True)
+    if checked is not None:
+        _report_damage(file, checked)
+
+
+def _checked(file: Path, view: "ProgressView") -> "CheckReport":
+    """What copies carry on without their checksums is compared with them before."""
+    from penstock.programs.check import check, check_plan
+    from penstock.report.progress import show
+
+    return check(check_plan(file, None), lambda event: show(view, event), view.say)
+
+
+def _report_damage(file: Path, checked: "CheckReport") -> None:
+    """Names the damage of the recorded file, which its copy has as well, and exits with 1."""
+    from penstock.report.tables import findings_text
+
+    if checked.ok:
         return
-    for note in plan.notes:
-        warn(f"note: {note}")
-    for path in plan.writes:
-        out().print(harmless(f"{'would write' if dry_run else 'wrote'} {path}"), markup=False, soft_wrap=True)
+    errors = [finding for finding in checked.findings if finding.level == "error"]
+    err().print(findings_text(errors), soft_wrap=True, end="")
+    warn(
+        f"{file} is damaged, and the copy has the same bytes: restore it, or leave the frames out (--frames)"
+    )
+    raise typer.Exit(int(ExitCode.FAILED))
 
 
 _STRETCH = re.compile(r"(\d*):(\d*)")

@@ -38,6 +38,17 @@ def recover_command(
             rich_help_panel=panels.RUN,
         ),
     ] = False,
+    not_in_use: Annotated[
+        bool,
+        typer.Option(
+            "--not-in-use",
+            help="Recover an unfinished file of a file system without locks, where no one can see whether a"
+            " recorder still writes it. Two writers destroy a file: be sure that none has it open, on any"
+            " machine."
+            " [default: reject it]",
+            rich_help_panel=panels.RUN,
+        ),
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print the report as JSON.", rich_help_panel=panels.OUTPUT)
     ] = False,
@@ -54,7 +65,9 @@ def recover_command(
     from penstock.report.tables import findings_text, recovery_lines
 
     with progress() as view:
-        report = recover(file, dry_run, lambda event: show(view, event), view.say, rebuild, salvage)
+        report = recover(
+            file, dry_run, lambda event: show(view, event), view.say, rebuild, salvage, not_in_use
+        )
     if json:
         print_json(report)
     else:
