@@ -22,7 +22,7 @@ class Batch {
         const std::vector<std::uint64_t>& present)
       : index_(index), columns_(columns), present_(present), last_frames_(columns.size()) {}
 
-  /// Values of later calls count before those of earlier ones.
+  /// Values of later calls count before those of earlier ones. An error is about the rows.
   Result<void> add(Bytes rows) {
     RowReader reader(rows);
     std::optional<std::uint64_t> last;
@@ -32,7 +32,7 @@ class Batch {
       if (!value) return {};
       if (value->frame != last) is_wanted = is_present(value->frame);
       last = value->frame;
-      if (!is_wanted) continue;
+      if (!is_wanted || !written_.ok()) continue;
       has_late_ = has_late_ || value->column == store::format::late_column;
       // A description that was made anew, or by a version of before, does not say which columns the numbers mean.
       if (value->column >= columns_.size() || !columns_[value->column].in_segments) continue;
@@ -41,15 +41,22 @@ class Batch {
         return make_error(Errc::malformed, "a value for {} has {} bytes; its rows have {}", column.path,
                           value->bytes.size(), column.row_bytes());
       runs_.add(value->frame, value->column, value->bytes);
+      if (runs_.is_full() && written_.ok()) written_ = write();
     }
   }
 
   const LastFrames& last_frames() const { return last_frames_; }
 
-  bool is_full() const { return runs_.is_full(); }
   /// Some of the values belong to columns that the description does not have.
   bool has_late() const { return has_late_; }
 
+  /// An error is about the file that the values go into.
+  Result<void> finish() {
+    PEN_TRY(written_);
+    return write();
+  }
+
+ private:
   Result<void> write() {
     return runs_.write([this](std::uint16_t column) { return columns_[column].row_bytes(); },
                        [this](std::uint16_t column, std::uint64_t first, Bytes rows) {
@@ -59,7 +66,6 @@ class Batch {
                        });
   }
 
- private:
   bool is_present(std::uint64_t frame) const { return std::binary_search(present_.begin(), present_.end(), frame); }
 
   store::hdf5::IndexFile& index_;
@@ -67,6 +73,7 @@ class Batch {
   const std::vector<std::uint64_t>& present_;
   LastFrames last_frames_;
   store::ValueRuns runs_;
+  Result<void> written_;
   bool has_late_ = false;
 };
 
@@ -118,10 +125,9 @@ Result<WrittenValues> write_values(Env& env, std::vector<ValuesSource>& sources,
                       {},
                       added.error().message(),
                       "values that its frames brought along may be missing; the frames are not affected"});
-      if (batch.is_full()) PEN_TRY(batch.write());
     }
   }
-  PEN_TRY(batch.write());
+  PEN_TRY(batch.finish());
   return WrittenValues{batch.last_frames(), batch.has_late()};
 }
 

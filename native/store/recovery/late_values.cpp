@@ -31,8 +31,9 @@ class Copy {
       auto late = format::decode_late((*value)->bytes);
       if (!late.ok()) break;
       PEN_TRY(add((*value)->frame, *late));
+      if (runs_.is_full()) PEN_TRY(write());
     }
-    return runs_.is_full() ? write() : Result<void>{};
+    return {};
   }
 
   Result<void> finish() {
