@@ -33,7 +33,7 @@ class Report {
   std::uint64_t refusals() const { return refusals_; }
 
  private:
-  /// Counts what is told in a second.
+  /// Counts the lines that were logged in one second.
   class Window {
    public:
     bool admits(unsigned most);

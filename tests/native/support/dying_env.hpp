@@ -16,7 +16,7 @@ class DyingEnv final : public Env {
   struct Life {
     std::atomic<std::uint64_t> changes{0};
     std::atomic<std::uint64_t> last{0};  ///< the number of the change at which it dies, from 1 on; 0: it lives
-    std::atomic<std::uint64_t> torn{0};  ///< of that write so many of 8 parts are there
+    std::atomic<std::uint64_t> torn{0};  ///< how many eighths of that write reach the file
     std::atomic<bool> dead{false};
 
     /// Whether this change happens as a whole; `dying` is true for the one that may be torn.

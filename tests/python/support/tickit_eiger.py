@@ -101,7 +101,7 @@ class Eiger:
             try:
                 self._put("/detector/api/1.8.0/command/initialize", FIRST_ANSWER_S)
                 return
-            except OSError:  # nobody listens, or there is no answer
+            except OSError:  # it does not listen yet, or does not answer
                 log = (self.folder / "eiger.log").read_text()
                 assert self.process.poll() is None, log
                 assert time.monotonic() < until, log
