@@ -62,7 +62,8 @@ Result<void> check_memory(std::uint64_t bytes, std::uint64_t images, const FeedO
 
 ImageSlots::Needs needs_of(std::size_t frame_bytes, const FeedOptions& options) {
   ImageSlots::Needs needs;
-  if (options.stamp) needs.slots = std::min(options.held_bytes / frame_bytes + 1, held_frames_max);
+  const auto frames_max = options.frames > 0 ? std::min(options.frames, held_frames_max) : held_frames_max;
+  if (options.stamp) needs.slots = std::min(options.held_bytes / frame_bytes + 1, frames_max);
   if (!options.headroom || frame_bytes < headroom_frame_bytes_min) return needs;
   needs.slots = std::max(needs.slots, slots_with_headroom);
   needs.headroom_bytes = headroom_bytes;

@@ -24,6 +24,8 @@ struct FeedOptions {
   /// How much the sender may hold on to while later frames are stamped. More than that costs a copy a
   /// frame, never a wrong pixel.
   std::uint64_t held_bytes = std::uint64_t{256} << 20;
+  /// Of the series: more cannot be held. 0: not known.
+  std::uint64_t frames = 0;
   /// Large frames get room for a message's head (Frame::headroom), unless many are held at once.
   bool headroom = false;
   const std::atomic<bool>* stop = nullptr;  ///< preparing ends early with `cancelled`

@@ -170,6 +170,7 @@ Result<Feeds> prepare(DetectorPlan& plan, const JobContext& context) {
   options.threads = plan.threads;
   const auto* tcp = std::get_if<ToTcp>(&plan.to);
   options.held_bytes = tcp != nullptr ? window_bytes_of(*tcp) : 0;
+  options.frames = plan.frames;
   options.headroom = std::holds_alternative<ToZmq>(plan.to);
   options.stop = &context.stop;
   options.progress = [&events](std::uint64_t done, std::uint64_t total) { events.tell("images", done, total); };

@@ -1,6 +1,9 @@
 """How much memory a recorder takes, whatever it is sent, and who may read what it writes."""
 
+import os
 import stat
+import subprocess
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -107,6 +110,17 @@ def test_open_series_with_a_thousand_columns_each_take_a_bounded_memory(
             values = file["/entry/metadata"]
             assert len(values) == TEXTS, name
             assert list(values[f"value{TEXTS - 1:04}"]) == [b""] * late + [b"x"] * (count - late)
+
+
+def test_short_series_of_small_frames_is_sent_with_little_memory(record: Record, tmp_path: Path) -> None:
+    recorder = record(tmp_path)
+    shape = ("custom", "--rows", "64", "--columns", "96", "--frames", "40", "--rate", "max")
+    command = (sys.executable, "-m", "penstock", "simulate", *shape, "--to", f"tcp://{recorder.address}")
+    sender = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(sender.pid, 0)
+    sender.returncode = os.waitstatus_to_exitcode(status)
+    assert sender.returncode == 0
+    assert usage.ru_maxrss >> 10 < 200, "MiB: all 40 frames are half a MiB"
 
 
 def test_files_have_the_mode_that_was_chosen(record: Record, tmp_path: Path) -> None:
