@@ -22,8 +22,9 @@ from types import TracebackType
 from typing import IO, Protocol, Self
 
 from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError
 
-from penstock.model.errors import ExitCode, PenstockError
+from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.events import Event, Failed, parse_event
 from penstock.model.failure import Failure
 from penstock.model.problems import reason_of
@@ -50,11 +51,22 @@ def _alone() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(marks)}
 
 
-def _plan_file(plan: BaseModel) -> Path:
+def _text_of(plan: BaseModel) -> str:
+    """Returns the job as JSON. UsageError: a path in it is not UTF-8."""
+    try:
+        return plan.model_dump_json()
+    except PydanticSerializationError as error:
+        raise UsageError(
+            "a name of a file or folder in this job is not UTF-8",
+            "rename it, or name a symbolic link that leads to it",
+        ) from error
+
+
+def _plan_file(text: str) -> Path:
     """For this user's eyes only: a plan may hold a token."""
     handle, name = tempfile.mkstemp(prefix="penstock-plan-", suffix=".json")
-    with os.fdopen(handle, "w") as file:
-        file.write(plan.model_dump_json())
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
     return Path(name)
 
 
@@ -111,6 +123,7 @@ class Program:
         """
         if LOGS.verbose and getattr(plan, "log_level", "info") in ("warning", "error"):
             plan = plan.model_copy(update={"log_level": "info"})
+        text = _text_of(plan)
         self.name = name
         self.inbox: queue.Queue[Message] = inbox if inbox is not None else queue.Queue()
         self.log: deque[str] = deque(maxlen=_LOG_LINES_KEPT)
@@ -134,7 +147,7 @@ class Program:
                 environment = _alone() | dict(start.variables)
             else:
                 launcher = ranks.command(path, start.inside)
-                self._plan_file = _plan_file(plan)
+                self._plan_file = _plan_file(text)
                 # Its input ends with this process, and so does the job.
                 command = [*launcher, "--plan", str(self._plan_file), "--stop-at-eof", *options]
                 environment = ranks.environment() | dict(start.variables)
@@ -160,13 +173,13 @@ class Program:
         for thread in self._threads:
             thread.start()
         if not self._is_job:
-            self._send(plan)
+            self._send(text)
 
-    def _send(self, plan: BaseModel) -> None:
+    def _send(self, text: str) -> None:
         pipe = self._process.stdin
         assert pipe is not None
         with contextlib.suppress(BrokenPipeError):  # it ended already; its exit code and log say why
-            pipe.write(plan.model_dump_json().encode())
+            pipe.write(text.encode())
             pipe.close()
 
     def _forget_plan(self) -> None:

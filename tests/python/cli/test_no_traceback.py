@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import h5py
+import numpy
 import pytest
 from report_documents import a_verdict
 
@@ -207,6 +209,20 @@ def test_path_in_a_directory_that_the_user_may_not_enter_is_an_error_in_words(
         require_words(line, run(line.replace("PATH", str(closed / "x.h5"))))
     finally:
         closed.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    "command", ["check", "recover", "info", "view", "export --for xds --copy", "bench clean"]
+)
+def test_name_that_is_not_utf8_is_no_traceback(command: str, run: Run, tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"Me\xdf.h5")
+    with h5py.File(path, "w") as file:
+        file["/entry/data/data"] = numpy.zeros((2, 3, 4), "uint16")
+    before = path.read_bytes()
+    ended = run(f"{command} {path}")
+    assert "Traceback" not in ended.err
+    assert "error:" in ended.err or ended.code == 0
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("line", WITH_PATH)

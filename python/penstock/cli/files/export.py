@@ -91,7 +91,7 @@ def export_command(
     checked = None
     if not dry_run:
         with progress() as view:
-            checked = _checked(file, view) if copy else None
+            checked = _checked(file, view) if copy and _is_utf8(file) else None
             write_export(plan, overwrite, lambda n, of: view.update("copying frames", n, of, f"{n} of {of}"))
     if json:
         print_json(plan)
@@ -103,6 +103,11 @@ def export_command(
             out().print(harmless(f"{would} {path}"), markup=False, soft_wrap=True)
     if checked is not None:
         _report_damage(file, checked)
+
+
+def _is_utf8(path: Path) -> bool:
+    """Whether native programs can read the file of that name."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in str(path.absolute()))
 
 
 def _checked(file: Path, view: "ProgressView") -> "CheckReport":

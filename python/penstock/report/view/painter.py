@@ -14,6 +14,7 @@ from matplotlib.ticker import FuncFormatter
 
 from penstock.files.view.picture import Look, Numbers, Picture, Values
 from penstock.model.errors import UsageError
+from penstock.model.text import harmless
 
 Image = numpy.typing.NDArray[numpy.uint8]
 """[row, column, RGB]"""
@@ -51,7 +52,7 @@ class Painter:
         if self._look.plain:
             return self._coloured(picture.values)
         self._shown.set_data(self._known(picture.values))
-        self._title.set_text(title)
+        self._title.set_text(harmless(title))
         missing = picture.numbers.frames == 0
         reason = f" ({picture.numbers.reason})" if picture.numbers.reason else ""
         self._missing.set_text(f"missing{reason}" if missing else "")
