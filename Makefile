@@ -73,7 +73,6 @@ demo: build ## The main job on real input: detector to NeXus file, checked, with
 	@$(python) -m penstock demo
 
 bench: setup ## Measure Penstock beside its peers; results go into docs/benchmarks.md
-	@scripts/build release
 	@scripts/bench
 
 bench-before: setup ## Measure this checkout beside an earlier commit, interleaved (BEFORE=COMMIT)

@@ -200,7 +200,8 @@ Result<void> Recovery::open() {
   return {};
 }
 
-/// Without locks only the user knows it; whoever records into a directory without locks was told to be alone there.
+/// Without locks only the user knows whether the file is in use. A recorder that starts in a directory without locks
+/// warns that no second one may record there.
 Result<void> Recovery::require_unused() const {
   if (plan_.dry_run || plan_.not_in_use || plan_.series) return {};
   PEN_ASSIGN(const bool in_use, store::may_be_in_use(*file_));

@@ -62,7 +62,7 @@ class Copy {
     return {};
   }
 
-  /// Null if there is no room for one more.
+  /// Null if the file has as many late columns as it may have.
   Result<Column*> find(const ColumnNode& wanted) {
     if (const auto known = by_path_.find(wanted.path); known != by_path_.end()) return &columns_[known->second];
     if (columns_.size() == late_columns_max) {

@@ -72,7 +72,7 @@ class ProgressView:
             )
 
     def expect(self, seconds: float) -> None:
-        """Shows beside all bars when the whole command is expected to end: after this many seconds."""
+        """Shows beside all bars, in place of their own remaining time, that of the whole command."""
         self._ends_at = self._clock() + seconds
 
     def update(
@@ -106,12 +106,12 @@ class ProgressView:
         if left_s is not None:
             return left_text(left_s)
         found = self._paces.setdefault(key, Pace()).left_s(now, done, total)
-        parts = [] if found is None else [f"about {left_text(found)}"]
-        if self._ends_at is not None and self._ends_at > now:
-            whole_s = self._ends_at - now
-            is_outdated = found is not None and found > whole_s  # the step is slower than was planned
-            parts.append("in all at least as long" if is_outdated else f"about {left_text(whole_s)} in all")
-        return ", ".join(parts)
+        if self._ends_at is None or self._ends_at <= now:
+            return "" if found is None else f"about {left_text(found)}"
+        whole_s = self._ends_at - now
+        if found is not None and found > whole_s:  # the step is slower than was planned
+            return f"at least {left_text(found)}"
+        return f"about {left_text(whole_s)}"
 
     def finish(self, key: str, text: str, said: str = "") -> None:
         """Prints the last line about `key`, which stays on the screen; `said` replaces the key."""

@@ -114,20 +114,20 @@ def test_the_summary_of_a_sender_leaves_its_problem_to_the_error() -> None:
     assert "refused" not in detector_summary(end)
 
 
-def test_a_bar_has_its_remaining_time_and_that_of_the_command() -> None:
+def test_a_bar_has_the_remaining_time_of_the_whole_command_alone() -> None:
     now = 0.0
     terminal = Console(file=io.StringIO(), force_terminal=True, width=100)
     with ProgressView(terminal, lambda: now) as view:
         assert view._bars is not None
         view.expect(600)
         view.update("frames", 0, 100, "")
-        assert view._bars.tasks[0].fields["left"] == "about 10 min left in all"
+        assert view._bars.tasks[0].fields["left"] == "about 10 min left"
         now = 10.0
         view.update("frames", 20, 100, "")
-        assert view._bars.tasks[0].fields["left"] == "about 40 s left, about 10 min left in all"
+        assert view._bars.tasks[0].fields["left"] == "about 10 min left"
         view.end("frames")
         view.update("frames", 30, 100, "")
-        assert view._bars.tasks[0].fields["left"] == "about 10 min left in all"
+        assert view._bars.tasks[0].fields["left"] == "about 10 min left"
 
 
 def test_the_remaining_time_of_the_command_is_never_less_than_that_of_its_step() -> None:
@@ -139,7 +139,7 @@ def test_the_remaining_time_of_the_command_is_never_less_than_that_of_its_step()
         view.update("frames", 0, 100, "")
         now = 10.0
         view.update("frames", 2, 100, "")
-        assert view._bars.tasks[0].fields["left"] == "about 9 min left, in all at least as long"
+        assert view._bars.tasks[0].fields["left"] == "at least 9 min left"
 
 
 def test_what_waits_has_no_remaining_time() -> None:

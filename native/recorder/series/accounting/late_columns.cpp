@@ -12,7 +12,7 @@
 namespace penstock::recorder {
 namespace {
 
-/// The log names so many of each kind.
+/// The log names no more than these of each kind.
 constexpr std::size_t left_out_max = 64;
 constexpr std::ptrdiff_t remarked_columns_max = 64;
 constexpr std::size_t remarked_frames_max = 64;

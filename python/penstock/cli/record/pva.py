@@ -6,18 +6,17 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.cli.common import print_json, print_json_line, reports_errors, size_option
+from penstock.cli.common import print_json, reports_errors, size_option
+from penstock.cli.record.events import event_output
 from penstock.cli.verbosity import progress, shows_progress
 from penstock.model import panels
 from penstock.model.configuration import read_token
 from penstock.model.errors import PenstockError, UsageError
-from penstock.model.events import Event
 from penstock.model.overrides import pva_settings
 from penstock.model.plans import Plan
 from penstock.model.pva import PvaPlan, check_start
 from penstock.model.yaml_file import read_yaml
 from penstock.programs.pva import require_p4p, run_pva
-from penstock.report.progress import show
 
 
 @reports_errors
@@ -173,14 +172,7 @@ def pva_command(
         return
     require_p4p()
     with progress() as view:
-
-        def on_event(event: Event) -> None:
-            if json:
-                print_json_line(event)
-            else:
-                show(view, event)
-
-        ended = run_pva(plan, on_event, view.say)
+        ended = run_pva(plan, event_output(view, json), view.say)
     problems = [f"{each.series_unique_id}: {each.problem}" for each in ended if each.problem]
     damaged = sum(each.damaged for each in ended)
     problems += [f"{damaged} corrupt frames"] if damaged else []

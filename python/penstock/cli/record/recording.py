@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.common import err, out, print_json, print_json_line, warn
+from penstock.cli.common import err, out, print_json, warn
 from penstock.cli.record.chain_choice import ranks_of
+from penstock.cli.record.events import event_output
 from penstock.cli.record.pva import pva_given, read_start
 from penstock.cli.record.record import RunOptions
 from penstock.cli.verbosity import info, progress
@@ -27,7 +28,6 @@ from penstock.programs.ranks import Ranks
 from penstock.programs.record import Recording, placement_of, record, try_out
 from penstock.report.layouts import layout_tree
 from penstock.report.machine import placement_tables
-from penstock.report.progress import show
 from penstock.report.tables import plan_table
 
 if TYPE_CHECKING:  # it loads HDF5
@@ -168,12 +168,10 @@ def _record(
     joint: "JointFile | None",
 ) -> Recording:
     with progress() as view:
+        shown = event_output(view, json)
 
         def on_event(event: Event) -> None:
-            if json:
-                print_json_line(event)
-            else:
-                show(view, event)
+            shown(event)
             if joint is not None and isinstance(event, RecorderSeriesEnd):
                 try:
                     joint.add([Path(event.file)])

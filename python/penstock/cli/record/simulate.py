@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.common import out, print_json, print_json_line, reports_errors, require_new, size_option
+from penstock.cli.common import out, print_json, reports_errors, require_new, size_option
 from penstock.cli.detector_choice import (
     CustomColumns,
     CustomFile,
@@ -19,12 +19,12 @@ from penstock.cli.detector_choice import (
 )
 from penstock.cli.option_table import DataclassTable, ModelTable, command_of
 from penstock.cli.record.chain_choice import ReplayMemory
+from penstock.cli.record.events import event_output
 from penstock.cli.verbosity import progress, shows_progress
 from penstock.model import panels
 from penstock.model.catalogue import CUSTOM, Detector, replayed_custom, replayed_detector
 from penstock.model.configuration import read_token
 from penstock.model.errors import UsageError
-from penstock.model.events import Event
 from penstock.model.faults import faults_plan
 from penstock.model.plans import DetectorPlan, FilesTarget
 from penstock.model.problems import reason_of
@@ -43,7 +43,7 @@ from penstock.programs.simulate import (
     simulate,
     with_endpoints,
 )
-from penstock.report.progress import ProgressView, show
+from penstock.report.progress import ProgressView
 from penstock.report.tables import simulation_table
 
 if TYPE_CHECKING:  # it loads HDF5
@@ -256,10 +256,4 @@ def _show_plan(plan: DetectorPlan, replayed: str, json: bool) -> None:
 
 
 def _simulate(plan: DetectorPlan, view: ProgressView, json: bool) -> None:
-    def on_event(event: Event) -> None:
-        if json:
-            print_json_line(event)
-        else:
-            show(view, event)
-
-    simulate(plan, on_event, view.say)
+    simulate(plan, event_output(view, json), view.say)
