@@ -130,7 +130,10 @@ class IndexFileOfHdf5 final : public IndexFile, private LateColumnSink {
     const WatchedCall watched(context_.file->watching(), Call::hdf5_close);
     if (auto closed = late_.close(); finished.ok()) finished = context_.outcome(std::move(closed));
     auto closed = close_file();
-    auto settled = closed.ok() ? context_.settle() : Result<void>{};
+    // A file whose late columns could not be filled is left as if its recorder had been killed: `recover` fills them.
+    const bool is_left = !finished.ok() && fill_late;
+    if (is_left) failed_ = true;
+    auto settled = closed.ok() && !is_left ? context_.settle() : Result<void>{};
     PEN_TRY(finished);
     PEN_TRY(closed);
     return settled;

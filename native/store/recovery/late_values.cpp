@@ -114,6 +114,11 @@ Result<std::vector<std::byte>> rows_of(File& file, std::uint64_t address) {
   return read_rows(file, header);
 }
 
+/// What is damaged stays so. An error of the storage may pass, and whoever comes then finds the values.
+bool is_damage(const Error& error) {
+  return error.code() == Errc::corrupt || error.code() == Errc::malformed || error.code() == Errc::truncated;
+}
+
 }  // namespace
 
 Result<void> copy_late_values(const std::vector<LateSource>& sources,
@@ -128,8 +133,11 @@ Result<void> copy_late_values(const std::vector<LateSource>& sources,
       problem(source.path, file.error().message());
       continue;
     }
-    for (const auto& segment : source.segments)
-      if (const auto rows = rows_of(**file, segment.address); rows.ok()) PEN_TRY(copy.add(*rows));
+    for (const auto& segment : source.segments) {
+      const auto rows = rows_of(**file, segment.address);
+      if (!rows.ok() && !is_damage(rows.error())) return rows.error();
+      if (rows.ok()) PEN_TRY(copy.add(*rows));
+    }
   }
   return copy.finish();
 }
