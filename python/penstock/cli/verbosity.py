@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, cast
 
 import typer
 
-from penstock.cli.common import err, out
+from penstock.cli.common import err, out, print_json
 from penstock.model import panels
 from penstock.model.errors import UsageError
 from penstock.programs.logs import LOGS
@@ -77,9 +77,14 @@ def progress() -> "ProgressView":
     return ProgressView(err(), quiet=_CHOSEN.quiet)
 
 
-def plan_console(*, dry_run: bool) -> "Console":
-    """Returns where a command shows what it will do: the answer of a dry run, otherwise `info`."""
-    return out() if dry_run else info()
+def show_plan(rows: dict[str, str], *, dry_run: bool, json: bool) -> None:
+    """Shows what a command will do: the answer of a dry run, perhaps as JSON; otherwise like `info`."""
+    from penstock.report.tables import fact_table
+
+    if dry_run and json:
+        print_json({name: value for name, value in rows.items() if value})
+    else:
+        (out() if dry_run else info()).print(fact_table(rows))
 
 
 def info() -> "Console":

@@ -38,7 +38,7 @@ _REASONS_SHOWN, _CHECKS_SHOWN = 4, 2
 _LOCAL = "NAME=PATH,servers=N,local=DISK --target DISK=PATH"
 
 
-def campaign_plan_view(plan: CampaignPlan) -> Table:
+def campaign_plan_rows(plan: CampaignPlan) -> dict[str, str]:
     """What will be done, before it is."""
     campaign = plan.campaign
     cases = [case.name for case in campaign.cases]
@@ -63,7 +63,7 @@ def campaign_plan_view(plan: CampaignPlan) -> Table:
         rows["warning" if number == 1 else f"warning ({number})"] = warning
     for number, departure in enumerate(campaign.departures, 1):
         rows[f"differs ({number})"] = departure
-    return fact_table(rows)
+    return rows
 
 
 def _target_text(target: Target) -> str:

@@ -3,13 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
-from rich.table import Table
 
 from penstock.bench.run.local_speed import SpeedRequest
 from penstock.model.plan.datasheet import DataSheet, Fact, LocalSpeed
 from penstock.model.units import format_size, human_bytes, human_number, human_rate, human_seconds, human_size
 from penstock.report.sections import Section, sections_markdown, sections_view
-from penstock.report.tables import fact_table
 
 _EXACT_BYTES_MAX = 1 << 30
 
@@ -22,16 +20,15 @@ def sheet_markdown(sheet: DataSheet) -> str:
     return sections_markdown(f"Data sheet of {sheet.path} on {sheet.host}", _sections(sheet, sources=True))
 
 
-def speed_plan_view(request: SpeedRequest, target: str, seconds: float, devices: list[str]) -> Table:
-    """Returns a table of what would be measured."""
-    rows = {
+def speed_plan_rows(request: SpeedRequest, target: str, seconds: float, devices: list[str]) -> dict[str, str]:
+    """Returns what would be measured."""
+    return {
         "target": f"a new directory in {target}, removed afterwards",
         "sequential": f"{human_size(request.stream.thread_bytes)} written and read, or"
         f" for {human_seconds(seconds)} each",
         "files": f"{request.creates.files} of {human_size(request.creates.frame_bytes)} created",
         "devices read": ", ".join(devices),
     }
-    return fact_table(rows)
 
 
 def _sections(sheet: DataSheet, sources: bool) -> Iterator[Section]:

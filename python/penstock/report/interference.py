@@ -13,13 +13,12 @@ from penstock.model.bench.campaigns import Campaign, CaseRun
 from penstock.model.text import counted
 from penstock.model.units import human_number, human_percent, human_size
 from penstock.report.runs import checks_table
-from penstock.report.tables import fact_table
 from penstock.report.values import value_text
 
 
-def second_plan_view(second: Second, blocks: int) -> Table:
+def second_plan_rows(second: Second, blocks: int) -> dict[str, str]:
     """Returns the planned background load."""
-    return fact_table({**second_rows(second), "blocks": f"{blocks}, each alone and with background load"})
+    return {**second_rows(second), "blocks": f"{blocks}, each alone and with background load"}
 
 
 def second_rows(second: Second) -> dict[str, str]:

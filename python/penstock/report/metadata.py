@@ -9,7 +9,7 @@ from penstock.model.bench.load import MetadataWorkload, Operation, Sync
 from penstock.model.bench.runs import OPERATION_S_MIN, OperationFigures
 from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_seconds, human_size
-from penstock.report.tables import fact_table, repeated_rows
+from penstock.report.tables import repeated_rows
 
 TOO_SHORT = "too short"
 """shown in place of a metric that could not be measured"""
@@ -29,14 +29,14 @@ OPERATION_TITLES: dict[Operation, str] = {
 }
 
 
-def metadata_plan_view(
+def metadata_plan_rows(
     workload: MetadataWorkload,
     sync: Sync,
     target: str,
     repetitions: int | None = None,
     ranks: int = 1,
     clients: str = "",
-) -> Table:
+) -> dict[str, str]:
     """Returns the planned run. `clients`: which one each rank uses."""
     rows = {
         "target": f"a new directory in {target}, removed afterwards",
@@ -45,7 +45,7 @@ def metadata_plan_view(
     }
     if workload.files:
         rows["files"] = f"{human_size(workload.file_bytes)} each, sync: {sync}"
-    return fact_table(rows | {"clients": clients} | repeated_rows(repetitions))
+    return rows | {"clients": clients} | repeated_rows(repetitions)
 
 
 def tree_rows(workload: MetadataWorkload, ranks: int = 1) -> dict[str, str]:

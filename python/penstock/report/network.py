@@ -2,18 +2,15 @@
 
 from collections.abc import Iterable
 
-from rich.table import Table
-
 from penstock.bench.run.network import seconds_of
 from penstock.model.bench.network import NetworkWorkload
 from penstock.model.bench.runs import NetworkFigures, RoundTrips, TransferFigures
 from penstock.model.events import Listening, NetworkSession
 from penstock.model.text import counted
 from penstock.model.units import human_number, human_percent, human_rate, human_seconds, human_size
-from penstock.report.tables import fact_table
 
 
-def network_plan_view(workload: NetworkWorkload, target: str) -> Table:
+def network_plan_rows(workload: NetworkWorkload, target: str) -> dict[str, str]:
     """What will be done, before it is."""
     rows = {
         "to": target,
@@ -30,7 +27,7 @@ def network_plan_view(workload: NetworkWorkload, target: str) -> Table:
         )
     if workload.cpus:
         rows["processors"] = ", ".join(str(cpu) for cpu in workload.cpus)
-    return fact_table(rows)
+    return rows
 
 
 def network_rows(figures: NetworkFigures) -> dict[str, str]:

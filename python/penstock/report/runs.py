@@ -33,9 +33,9 @@ _STYLE = {"ok": "green", "warning": "yellow", "failed": "bold red"}
 _VALIDITY_STYLE = {"valid": "bold green", "warned": "bold yellow", "invalid": "bold red"}
 
 
-def frames_plan_view(
+def frames_plan_rows(
     request: FramesRequest, target: str, repetitions: int | None = None, runs: int = 1, clients: str = ""
-) -> Table:
+) -> dict[str, str]:
     """Returns the planned run; `runs` counts repetitions and runs with a background load.
 
     `clients`: which one each rank uses.
@@ -49,7 +49,7 @@ def frames_plan_view(
     }
     scheme, is_url, _ = target.partition("://")
     pattern = pattern_rows(request, f"by {scheme}" if is_url else "")
-    return fact_table(rows | pattern | {"clients": clients} | repeated_rows(repetitions))
+    return rows | pattern | {"clients": clients} | repeated_rows(repetitions)
 
 
 def _files_text(files: int, size: int) -> str:
@@ -104,7 +104,7 @@ def _duration_text(request: FramesRequest, runs: int) -> str:
     return human_seconds(seconds * runs) + each
 
 
-def stream_plan_view(
+def stream_plan_rows(
     workload: StreamWorkload,
     access: Access,
     target: str,
@@ -113,7 +113,7 @@ def stream_plan_view(
     repetitions: int | None = None,
     through: str = "",
     clients: str = "",
-) -> Table:
+) -> dict[str, str]:
     """`files` and `size`: of all ranks together. `through`: the back end, and the ranks.
 
     `clients`: which one each rank uses.
@@ -124,20 +124,17 @@ def stream_plan_view(
     depth = access.queue_depth or 1
     queue = f", queue depth {depth} per thread" if depth > 1 else ""
     layout = f"{counted(workload.segments, 'segment')}, each with one block of {blocks} per thread"
-    return fact_table(
-        {
-            "target": f"a new directory in {target}, removed afterwards",
-            "files": f"{files} of {human_size(size // files)}, {human_size(size)} in all"
-            if files
-            else "none; nothing is stored",
-            "threads": f"{workload.threads}" + (f"; {layout}" if workload.shared else ""),
-            "transfers": f"{human_size(workload.transfer_bytes)}, {workload.order}{queue}",
-            "phases": f"{phases}{verified}",
-            "through": through,
-            "clients": clients,
-        }
-        | repeated_rows(repetitions)
-    )
+    return {
+        "target": f"a new directory in {target}, removed afterwards",
+        "files": f"{files} of {human_size(size // files)}, {human_size(size)} in all"
+        if files
+        else "none; nothing is stored",
+        "threads": f"{workload.threads}" + (f"; {layout}" if workload.shared else ""),
+        "transfers": f"{human_size(workload.transfer_bytes)}, {workload.order}{queue}",
+        "phases": f"{phases}{verified}",
+        "through": through,
+        "clients": clients,
+    } | repeated_rows(repetitions)
 
 
 def run_view(run: Run) -> RenderableType:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from penstock.bench.judge.evidence import STEP_NAMES, sustained_longer_hz
@@ -40,12 +39,12 @@ _ANSWER_STYLE = {
 }
 
 
-def verdict_plan_view(
+def verdict_plan_rows(
     request: VerdictRequest,
     conditions: Conditions,
     target: str,
     second: Second | None = None,
-) -> Table:
+) -> dict[str, str]:
     """Returns the storage and the planned steps."""
     at_rate = request.at_rate
     rate = f"{human_hz(at_rate.rate_hz, 6)}, {human_rate(at_rate.rate_hz * at_rate.frame_bytes)}"
@@ -80,9 +79,7 @@ def verdict_plan_view(
         "deadline": f"a rate is not sustained if a frame is written more than"
         f" {human_seconds(request.late_limit_s)} after it was due"
     }
-    return fact_table(
-        rows | pattern_rows(at_rate) | deadline | (second_rows(second) if second is not None else {})
-    )
+    return rows | pattern_rows(at_rate) | deadline | (second_rows(second) if second is not None else {})
 
 
 def compression_text(ratio: float, bytes_per_s: float) -> str:

@@ -354,6 +354,8 @@ def test_plans_show_what_will_be_written_and_write_nothing(run: RunCommand, tmp_
         shown = run(*arguments, "--dry-run")
         assert shown.returncode == 0, shown.stderr
         assert "a new directory in" in shown.stdout
+        plan = json.loads(run(*arguments, "--dry-run", "--json").stdout)
+        assert plan["target"] == f"a new directory in {tmp_path}, removed afterwards"
         refused = run(*arguments)
         assert refused.returncode == 2
         assert "--yes" in refused.stderr

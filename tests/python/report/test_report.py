@@ -44,7 +44,7 @@ from penstock.model.bench.runs import Check, Run, Step, StreamFigures, Verdict
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.text import counted
 from penstock.report.comparisons import comparison_view
-from penstock.report.network import network_plan_view
+from penstock.report.network import network_plan_rows
 from penstock.report.pages.documents import page_of
 from penstock.report.pages.html import html_of
 from penstock.report.pages.markdown import markdown_of
@@ -437,9 +437,7 @@ def test_what_cannot_be_written_whole_is_not_left_half(tmp_path: Path) -> None:
 
 def test_one_is_no_plural() -> None:
     workload = network_workload(host="h", port=1, streams=1)
-    shown = io.StringIO()
-    Console(width=200, file=shown).print(network_plan_view(workload, "h"))
-    assert "1 stream," in shown.getvalue()
+    assert "1 stream," in network_plan_rows(workload, "h")["transfers"]
     assert [counted(n, "frame") for n in range(3)] == ["0 frames", "1 frame", "2 frames"]
 
 

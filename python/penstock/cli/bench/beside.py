@@ -15,14 +15,14 @@ from penstock.bench.run.workloads import WORKLOADS, FramesParameters, StoredPara
 from penstock.cli.common import out, print_json, warn
 from penstock.cli.documents import written_whatever_happens
 from penstock.cli.option_table import ModelTable
-from penstock.cli.verbosity import info, plan_console
+from penstock.cli.verbosity import info
 from penstock.cli.wrong_values import WrongOptions
 from penstock.model import panels
 from penstock.model.bench.campaigns import CaseRun
 from penstock.model.bench.runs import Run
 from penstock.model.errors import ExitCode, UsageError
 from penstock.programs.beside import RepeatedCommand
-from penstock.report.interference import effects_view, run_line, second_plan_view
+from penstock.report.interference import effects_view, run_line, second_plan_rows
 from penstock.report.remaining import left_text
 
 Beside = Annotated[
@@ -132,9 +132,9 @@ def require_room_for_both(
         require_room(second.target, second.bytes, second.files)
 
 
-def show_second(second: Second | None, blocks: int | None, *, dry_run: bool) -> None:
-    if second is not None:
-        plan_console(dry_run=dry_run).print(second_plan_view(second, blocks or BLOCKS))
+def beside_rows(second: Second | None, blocks: int | None) -> dict[str, str]:
+    """What a plan says of the background load, if there is one."""
+    return {} if second is None else second_plan_rows(second, blocks or BLOCKS)
 
 
 def interference(

@@ -8,16 +8,16 @@ import typer
 from penstock.bench.run.by_protocol import require_by_protocol
 from penstock.bench.run.jobs import frames_job
 from penstock.bench.run.workloads import FramesParameters
-from penstock.cli.bench.beside import require_shape, show_second
+from penstock.cli.bench.beside import beside_rows, require_shape
 from penstock.cli.bench.null_choice import NullOptions
 from penstock.cli.bench.ranks_choice import RanksOptions, clients_text, team_of
 from penstock.cli.bench.running import How, check_run, may_go_on, run_job, runs_of
 from penstock.cli.common import reports_errors
 from penstock.cli.option_table import DataclassTable, ModelTable, command_of
-from penstock.cli.verbosity import plan_console, shows_progress
+from penstock.cli.verbosity import show_plan, shows_progress
 from penstock.model import panels
 from penstock.model.bench.load import Layout, Sync
-from penstock.report.runs import frames_plan_view
+from penstock.report.runs import frames_plan_rows
 
 Writers = Annotated[
     int, typer.Option(min=1, max=256, help="Number of writer threads.", rich_help_panel=panels.WORKLOAD)
@@ -96,9 +96,8 @@ def _frames(
     require_by_protocol(how.place, request, request.access, team)
     second = check_run(how, request.bytes, request.files)
     clients = clients_text(how.place, team) if request.access.null is None else ""
-    view = frames_plan_view(request, str(how.place), how.repetitions, runs_of(how), clients)
-    plan_console(dry_run=how.dry_run).print(view)
-    show_second(second, how.blocks, dry_run=how.dry_run)
+    rows = frames_plan_rows(request, str(how.place), how.repetitions, runs_of(how), clients)
+    show_plan(rows | beside_rows(second, how.blocks), dry_run=how.dry_run, json=how.json)
     if how.dry_run:
         return
     may_go_on(how.yes)

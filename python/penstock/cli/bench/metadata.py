@@ -4,13 +4,13 @@ from penstock.bench.data.folder import RoomAdvice
 from penstock.bench.run.by_protocol import require_by_protocol
 from penstock.bench.run.jobs import metadata_job
 from penstock.bench.run.workloads import MetadataParameters
-from penstock.cli.bench.beside import show_second
+from penstock.cli.bench.beside import beside_rows
 from penstock.cli.bench.ranks_choice import RanksOptions, clients_text, team_of
 from penstock.cli.bench.running import How, check_run, may_go_on, run_job
 from penstock.cli.common import reports_errors
 from penstock.cli.option_table import DataclassTable, ModelTable, command_of
-from penstock.cli.verbosity import plan_console, shows_progress
-from penstock.report.metadata import metadata_plan_view
+from penstock.cli.verbosity import show_plan, shows_progress
+from penstock.report.metadata import metadata_plan_rows
 
 _ROOM = RoomAdvice(fewer_bytes="reduce --size or --items", fewer_files="reduce --items")
 
@@ -28,10 +28,8 @@ def _metadata(parameters: MetadataParameters, of_ranks: RanksOptions, how: How) 
     job = metadata_job(workload, access, team)
     second = check_run(how, job.bytes, job.files, _ROOM)
     clients = clients_text(how.place, team)
-    plan_console(dry_run=how.dry_run).print(
-        metadata_plan_view(workload, asked.sync, str(how.place), how.repetitions, asked.ranks, clients)
-    )
-    show_second(second, how.blocks, dry_run=how.dry_run)
+    rows = metadata_plan_rows(workload, asked.sync, str(how.place), how.repetitions, asked.ranks, clients)
+    show_plan(rows | beside_rows(second, how.blocks), dry_run=how.dry_run, json=how.json)
     if how.dry_run:
         return
     may_go_on(how.yes)

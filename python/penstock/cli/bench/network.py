@@ -9,8 +9,8 @@ import typer
 from penstock.bench.run.network import network_workload, run_local, run_network, server_workload
 from penstock.bench.statistics.profile import profiled
 from penstock.cli.bench.running import DryRun, Json, Output, ProfileOption, Yes, finish, may_go_on, telling
-from penstock.cli.common import out, print_json, reports_errors, require_new, size_option
-from penstock.cli.verbosity import plan_console, progress, shows_progress
+from penstock.cli.common import print_json, reports_errors, require_new, size_option
+from penstock.cli.verbosity import progress, show_plan, shows_progress
 from penstock.model import panels
 from penstock.model.bench.network import (
     NETWORK_PORT,
@@ -23,7 +23,7 @@ from penstock.model.bench.network import (
 from penstock.model.configuration import TOKEN_VARIABLE, read_token
 from penstock.model.errors import UsageError
 from penstock.programs.network import serve
-from penstock.report.network import network_plan_view, server_line
+from penstock.report.network import network_plan_rows, server_line
 
 
 @reports_errors
@@ -183,7 +183,7 @@ def _measure(
     json: bool,
 ) -> None:
     where = "a second process on this machine" if local else f"{workload.host}, port {workload.port}"
-    plan_console(dry_run=dry_run).print(network_plan_view(workload, where))
+    show_plan(network_plan_rows(workload, where), dry_run=dry_run, json=json)
     if dry_run:
         return
     may_go_on(yes)
@@ -212,7 +212,7 @@ def _serve(
         cpus=cpus,
     )
     if dry_run:
-        out().print(f"would listen on {host}, port {port}", markup=False)
+        show_plan({"listens on": f"{host}, port {port}"}, dry_run=True, json=json)
         return
     with progress() as view:
         document = serve(workload, lambda event: view.say(server_line(event)), view.say)

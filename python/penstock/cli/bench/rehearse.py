@@ -35,7 +35,7 @@ from penstock.cli.detector_choice import (
 )
 from penstock.cli.documents import StepwiseDocument, write_page, written_first
 from penstock.cli.record.chain_choice import RecorderMpi, ReplayMemory, ranks_of
-from penstock.cli.verbosity import plan_console, progress, shows_progress
+from penstock.cli.verbosity import progress, show_plan, shows_progress
 from penstock.files.documents import read_document
 from penstock.lab.clients import folders_of_ranks
 from penstock.model import panels
@@ -57,7 +57,7 @@ from penstock.model.text import counted
 from penstock.programs.record import try_out
 from penstock.programs.remote import require_same_version
 from penstock.report.progress import ProgressView, recorder_line, show
-from penstock.report.rehearse.rehearsals import rehearsal_plan_view, rehearsal_step_line, rehearsal_view
+from penstock.report.rehearse.rehearsals import rehearsal_plan_rows, rehearsal_step_line, rehearsal_view
 
 if TYPE_CHECKING:  # it loads HDF5
     from penstock.files.images.replay import Replay
@@ -262,10 +262,10 @@ def _run(request: RehearsalRequest, target: Path, outputs: _Outputs, *, yes: boo
     if request.sender:
         request = replace(request, sender_ahead_s=require_same_version(request.sender))
     try_out(plan, ranks=request.ranks)
-    console = plan_console(dry_run=dry_run)
-    console.print(rehearsal_plan_view(request, plan, str(target)))
-    for note in notes_of(request):
-        console.print(f"note: {note}", markup=False)
+    rows = rehearsal_plan_rows(request, plan, str(target))
+    for number, note in enumerate(notes_of(request), 1):
+        rows["note" if number == 1 else f"note ({number})"] = note
+    show_plan(rows, dry_run=dry_run, json=outputs.json)
     if dry_run:
         return
     may_go_on(yes)

@@ -114,7 +114,9 @@ DryRun = Annotated[
 Json = Annotated[
     bool,
     typer.Option(
-        "--json", help="Print the document (JSON) on standard output.", rich_help_panel=panels.OUTPUT
+        "--json",
+        help="Print the document (JSON) on standard output (with --dry-run: the plan).",
+        rich_help_panel=panels.OUTPUT,
     ),
 ]
 

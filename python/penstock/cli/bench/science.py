@@ -15,8 +15,8 @@ from penstock.cli.bench.running import (
 )
 from penstock.cli.common import reports_errors
 from penstock.cli.option_table import DataclassTable, ModelTable, command_of
-from penstock.cli.verbosity import plan_console, shows_progress
-from penstock.report.tables import fact_table, repeated_rows
+from penstock.cli.verbosity import show_plan, shows_progress
+from penstock.report.tables import repeated_rows
 
 # A load that is repeated beside a run; jobs are not.
 _OF_LOADS = ("background", "background_target", "blocks")
@@ -51,7 +51,7 @@ def run_parameters(parameters: ScienceParameters, how: How) -> None:
     rows = {"target": str(how.place)} | parameters.plan_rows()
     rows |= parameters.time_row() | parameters.space_row(job)
     rows |= repeated_rows(how.repetitions)
-    plan_console(dry_run=how.dry_run).print(fact_table(rows))
+    show_plan(rows, dry_run=how.dry_run, json=how.json)
     if how.dry_run:
         return
     may_go_on(how.yes)

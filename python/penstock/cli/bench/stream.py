@@ -7,7 +7,7 @@ from penstock.bench.run.by_protocol import require_by_protocol
 from penstock.bench.run.jobs import stream_job
 from penstock.bench.run.run import stream_bytes, stream_files
 from penstock.bench.run.workloads import StreamParameters
-from penstock.cli.bench.beside import show_second
+from penstock.cli.bench.beside import beside_rows
 from penstock.cli.bench.null_choice import NullOptions
 from penstock.cli.bench.ranks_choice import (
     HintOption,
@@ -20,9 +20,9 @@ from penstock.cli.bench.ranks_choice import (
 from penstock.cli.bench.running import How, check_run, may_go_on, run_job
 from penstock.cli.common import reports_errors
 from penstock.cli.option_table import DataclassTable, ModelTable, command_of
-from penstock.cli.verbosity import plan_console, shows_progress
+from penstock.cli.verbosity import show_plan, shows_progress
 from penstock.lab.clients import folders_of_ranks, require_other_readers
-from penstock.report.runs import stream_plan_view
+from penstock.report.runs import stream_plan_rows
 
 _ROOM = RoomAdvice(fewer_bytes="reduce --size", fewer_files="reduce --threads, or use --shared")
 # Parameters that streams through HDF5 do not have.
@@ -57,10 +57,8 @@ def _stream(
         if workload.read:
             require_other_readers(folders_of_ranks(how.place, team), team)
     target, repetitions = str(how.place), how.repetitions
-    plan_console(dry_run=how.dry_run).print(
-        stream_plan_view(workload, access, target, files, size_of_all, repetitions, through, clients)
-    )
-    show_second(second, how.blocks, dry_run=how.dry_run)
+    rows = stream_plan_rows(workload, access, target, files, size_of_all, repetitions, through, clients)
+    show_plan(rows | beside_rows(second, how.blocks), dry_run=how.dry_run, json=how.json)
     if how.dry_run:
         return
     may_go_on(how.yes)

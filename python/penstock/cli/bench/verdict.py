@@ -57,13 +57,13 @@ from penstock.cli.detector_choice import (
     title_of,
 )
 from penstock.cli.documents import StepwiseDocument, write_page, written_first
-from penstock.cli.verbosity import plan_console, progress, shows_progress
+from penstock.cli.verbosity import progress, show_plan, shows_progress
 from penstock.model import panels
 from penstock.model.bench.runs import Step, Verdict
 from penstock.model.catalogue import CUSTOM, Detector
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.units import human_hz
-from penstock.report.verdicts import step_line, verdict_plan_view, verdict_view
+from penstock.report.verdicts import step_line, verdict_plan_rows, verdict_view
 
 _SEARCH_S, _SOAK_S = 120.0, 60.0
 # Of the free space: what a run removes, some file systems free a little later.
@@ -193,9 +193,8 @@ def verdict_command(
     if report is not None and output is not None and report.absolute() == output.absolute():
         raise UsageError(f"--report and --output name the same file {report}", "name different files")
     _require_room(request, target, second)
-    plan_console(dry_run=dry_run).print(
-        verdict_plan_view(request, conditions_of(target), str(target), second)
-    )
+    plan = verdict_plan_rows(request, conditions_of(target), str(target), second)
+    show_plan(plan, dry_run=dry_run, json=json)
     if dry_run:
         return
     may_go_on(yes)

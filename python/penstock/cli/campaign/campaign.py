@@ -24,7 +24,7 @@ from penstock.cli.bench.running import may_go_on, telling
 from penstock.cli.campaign.running import run_into
 from penstock.cli.campaign.targets import targets_of
 from penstock.cli.common import out, print_json, reports_errors, require_new, warn
-from penstock.cli.verbosity import info, plan_console, shows_progress
+from penstock.cli.verbosity import info, shows_progress
 from penstock.files.documents import parse_document, read_bytes
 from penstock.files.growing_document import GrowingDocument
 from penstock.lab.storage import storage_at
@@ -34,7 +34,8 @@ from penstock.model.bench.campaigns import Campaign
 from penstock.model.errors import UsageError
 from penstock.model.problems import did_you_mean
 from penstock.programs.locate import campaigns_folder
-from penstock.report.campaigns import campaign_plan_view, shipped_table
+from penstock.report.campaigns import campaign_plan_rows, shipped_table
+from penstock.report.tables import fact_table
 
 _SHIPPED = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -161,14 +162,14 @@ def _dry_run(plan: CampaignPlan, output: Path | None, resume: bool, json: bool) 
         if output is None:
             raise UsageError("--resume requires --output", "name the document of the interrupted campaign")
         plan = resumed(plan, _campaign(read_bytes(output), output), str(output))
-    plan_console(dry_run=not json).print(campaign_plan_view(plan))
+    (info() if json else out()).print(fact_table(campaign_plan_rows(plan)))
     require_targets(plan)
     if json:
         print_json(plan.campaign)
 
 
 def _agree(plan: CampaignPlan, yes: bool) -> None:
-    info().print(campaign_plan_view(plan))
+    info().print(fact_table(campaign_plan_rows(plan)))
     require_targets(plan)
     for sentence in strange_conditions(plan.campaign):
         warn(f"warning: {sentence}")

@@ -10,7 +10,7 @@ from penstock.bench.run.local_speed import measure_device, measure_speeds, speed
 from penstock.cli.bench.running import DryRun, Yes, may_go_on, telling
 from penstock.cli.common import out, print_json, reports_errors, require_new, size_option
 from penstock.cli.documents import written_first
-from penstock.cli.verbosity import plan_console, progress, shows_progress
+from penstock.cli.verbosity import progress, show_plan, shows_progress
 from penstock.files.sheet.devices import device_node
 from penstock.files.sheet.sheet import data_sheet, drives_below
 from penstock.files.sheet.system import System
@@ -18,7 +18,7 @@ from penstock.files.space import write_document
 from penstock.model import panels
 from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.plan.datasheet import LocalSpeed
-from penstock.report.datasheet import sheet_markdown, sheet_view, speed_plan_view
+from penstock.report.datasheet import sheet_markdown, sheet_view, speed_plan_rows
 
 _SIZE, _FILES, _SECONDS = "4GiB", 1000, 10.0
 
@@ -107,7 +107,7 @@ def describe_command(
     if measure:
         request = speed_request(path, size_option(size or _SIZE, "--size"), files or _FILES, seconds)
         nodes = _nodes(path) if devices else {}
-        plan_console(dry_run=dry_run).print(speed_plan_view(request, str(path), seconds, list(nodes)))
+        show_plan(speed_plan_rows(request, str(path), seconds, list(nodes)), dry_run=dry_run, json=json)
         if not dry_run:
             may_go_on(yes)
             with progress() as view:

@@ -51,7 +51,7 @@ _MANY = 10.0
 STAGE_COLUMNS = ("stage", "threads", "utilisation", "headroom", "waits for", "queue")
 
 
-def rehearsal_plan_view(request: RehearsalRequest, plan: RecorderPlan, target: str) -> Table:
+def rehearsal_plan_rows(request: RehearsalRequest, plan: RecorderPlan, target: str) -> dict[str, str]:
     """Returns what would be done."""
     rate = f"{human_hz(request.rate_hz, 6)}, {human_rate(request.rate_hz * request.frame_bytes)}"
     where = request.sender or "this machine"
@@ -62,24 +62,22 @@ def rehearsal_plan_view(request: RehearsalRequest, plan: RecorderPlan, target: s
     search = (
         f"{human_seconds(request.search_s)} at most, up to {human_number(request.times_max)} times the rate"
     )
-    return fact_table(
-        {
-            "target": f"a new directory in {target}, removed afterwards",
-            "detector": f"{request.name}: frames of {human_size(request.frame_bytes)}, {rate}",
-            "images": f"{request.images.words}{sent}",
-            "sender": f"on {where}, over {plan.sources[0].kind.upper()}; its buffer holds"
-            f" {human_seconds(request.buffer_s)}",
-            "recorder": f"{counted(plan.threads, 'thread')}, pool {human_size(plan.pool_bytes)}, codec"
-            f" {codec_words(plan.codec.model_dump())}{ranks}",
-            "clients": clients,
-            "first": f"{human_seconds(request.seconds)} at the detector's rate",
-            "then": f"unpaced, and the search: {search}" if request.search_s else "no search",
-            "soak": f"{human_seconds(request.soak_s)} at the detector's rate" if request.soak_s else "none",
-            "space": f"at most {human_bytes(request.series_bytes)} per series, checked and removed before the"
-            " next one",
-            "takes": f"about {human_seconds(request.seconds_expected)}, longer if the checks are slow",
-        }
-    )
+    return {
+        "target": f"a new directory in {target}, removed afterwards",
+        "detector": f"{request.name}: frames of {human_size(request.frame_bytes)}, {rate}",
+        "images": f"{request.images.words}{sent}",
+        "sender": f"on {where}, over {plan.sources[0].kind.upper()}; its buffer holds"
+        f" {human_seconds(request.buffer_s)}",
+        "recorder": f"{counted(plan.threads, 'thread')}, pool {human_size(plan.pool_bytes)}, codec"
+        f" {codec_words(plan.codec.model_dump())}{ranks}",
+        "clients": clients,
+        "first": f"{human_seconds(request.seconds)} at the detector's rate",
+        "then": f"unpaced, and the search: {search}" if request.search_s else "no search",
+        "soak": f"{human_seconds(request.soak_s)} at the detector's rate" if request.soak_s else "none",
+        "space": f"at most {human_bytes(request.series_bytes)} per series, checked and removed before the"
+        " next one",
+        "takes": f"about {human_seconds(request.seconds_expected)}, longer if the checks are slow",
+    }
 
 
 def rehearsal_step_line(step: RehearsalStep) -> str:
