@@ -111,6 +111,8 @@ def info_page(info: "FileInfo") -> RenderableType:
             for name, count in info.ledger.items()
             if name in ("received", "missing") or (count and name not in info.reasons and name not in said)
         )
+        if info.unreachable:
+            rows["frames"] += f", {info.unreachable} in source files that are missing or not readable"
     if info.unfitting:
         columns = [f"{count} of {path}" for path, count in info.unfitting.items()]
         hidden = len(columns) - _COLUMNS_SHOWN
