@@ -36,9 +36,10 @@ store::Value value_of(const store::ColumnNode& column, std::vector<std::byte> ro
   return text.substr(0, text.find('\0'));
 }
 
-/// In place of the first frame's value, with what that has.
-void replace(const store::format::Description& description, const std::string& path, store::Value value,
-             store::FinalValues& values) {
+}  // namespace
+
+void replace_value(const store::format::Description& description, const std::string& path, store::Value value,
+                   store::FinalValues& values) {
   store::ValueNode node{path, std::move(value), {}};
   for (const auto& first : description.values)
     if (first.path == path) node.attributes = first.attributes;
@@ -46,8 +47,6 @@ void replace(const store::format::Description& description, const std::string& p
   for (const auto& link : description.links)
     if (link.target == path) values.links.push_back(link);
 }
-
-}  // namespace
 
 Result<void> lock_when_free(File& file) {
   constexpr auto step = std::chrono::milliseconds(50);
@@ -123,7 +122,7 @@ Result<void> add_last_rows(store::hdf5::IndexFile& index, const Segments& segmen
     if (!row) continue;
     auto value = value_of(*column, std::move(*row));
     if (wanted.attribute.empty())
-      replace(description, wanted.path, std::move(value), values);
+      replace_value(description, wanted.path, std::move(value), values);
     else
       values.attributes.emplace_back(wanted.path, store::Attribute{wanted.attribute, std::move(value)});
   }

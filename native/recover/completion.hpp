@@ -35,6 +35,10 @@ Bytes states_of(const check::Tree& tree);
 void add_end_time(const check::Tree& tree, const Segments& segments, const std::vector<ReceivedTime>& times,
                   store::FinalValues& values);
 
+/// Puts a value in place of the one that the recorder wrote at the start, with its attributes and other names.
+void replace_value(const store::format::Description& description, const std::string& path, store::Value value,
+                   store::FinalValues& values);
+
 /// What of a layout is the last frame's.
 struct LastRow {
   std::string column;     ///< path

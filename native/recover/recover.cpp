@@ -23,6 +23,7 @@
 #include "recover/members.hpp"
 #include "recover/proof.hpp"
 #include "recover/structure.hpp"
+#include "recover/values/frame_axes.hpp"
 #include "recover/values/frame_values.hpp"
 #include "store/file_start.hpp"
 #include "store/recovery/journal.hpp"
@@ -124,6 +125,7 @@ class Recovery {
   Result<void> choose_chunks();
   Result<std::vector<Proof>> prove_what_lacks();
   void choose_among(std::span<const Candidate> same, std::span<const Proof> proofs);
+  void note_times(const Candidate& candidate);
   bool was_on_its_way(const Candidate& candidate, Proof proof) const;
   void report_left_out(const Candidate& candidate, Proof proof);
   void judge_frames();
@@ -427,7 +429,10 @@ void Recovery::report_left_out(const Candidate& candidate, Proof proof) {
 
 void Recovery::choose_among(std::span<const Candidate> same, std::span<const Proof> proofs) {
   const auto& first = same.front();
-  if (proofs.front() == Proof::not_asked) return;  // the index has it
+  if (proofs.front() == Proof::not_asked) {  // the index has it
+    if (master_ != nullptr) note_times(first);
+    return;
+  }
   bool is_lost = false;
   for (std::size_t i = 0; i < same.size(); ++i) {
     const auto& candidate = same[i];
@@ -446,14 +451,20 @@ void Recovery::choose_among(std::span<const Candidate> same, std::span<const Pro
     chunk.head.frame = candidate.frame;
     chosen_.push_back(chunk);
     chunk_frames_.choose(candidate);
-    const auto frames = chunk_frames_.in(candidate.dataset, candidate.index);
-    if (candidate.dataset == 0 && !frames.empty() && (rows_.times.empty() || rows_.times.back().frame != frames.back()))
-      for (const auto frame : frames) rows_.times.push_back({frame, candidate.received_ns});
+    note_times(candidate);
     return;
   }
   if (!is_lost) return;
   chunk_frames_.choose(first);
   for (const auto frame : chunk_frames_.in(first.dataset, first.index)) frames_.damaged.push_back(frame);
+}
+
+/// Also of what a member's index has: the column of times is the master's, which may have less.
+void Recovery::note_times(const Candidate& candidate) {
+  if (candidate.dataset != 0) return;
+  const auto frames = chunk_frames_.in(candidate.dataset, candidate.index);
+  if (frames.empty() || (!rows_.times.empty() && rows_.times.back().frame == frames.back())) return;
+  for (const auto frame : frames) rows_.times.push_back({frame, candidate.received_ns});
 }
 
 /// A master's chunks lie in its members, each of which is recovered first. The master's virtual datasets are made again
@@ -697,8 +708,8 @@ Result<void> Recovery::complete(store::hdf5::IndexFile& index, store::Space& spa
     PEN_TRY(remove_damaged_descriptions(*file_, segments_));
   }
   store::FinalValues values;
-  if (report_.way == Way::repair && (left_.marked_open || !was_completed(tree_)))
-    add_missing_parts(*file_, tree_, segments_, findings_, values);
+  const bool is_completed = report_.way != Way::rebuild && !left_.marked_open && was_completed(tree_);
+  if (report_.way == Way::repair && !is_completed) add_missing_parts(*file_, tree_, segments_, findings_, values);
   values.frames = plan_.series ? frames_end_ : report_.frames;
   PEN_ASSIGN(auto counts, write_rows(index, segments_.description.columns, frames_, before_.states, states_of(tree_),
                                      rows_.times, report_.frames));
@@ -719,11 +730,13 @@ Result<void> Recovery::complete(store::hdf5::IndexFile& index, store::Space& spa
   const auto known = check::places_of(tree_).value_or(std::vector<std::uint64_t>());
   PEN_TRY(write_places(index, segments_.description.columns, chunk_frames_.new_places(known, frames_.whole)));
   const auto is_there = [this](const std::string& path) { return has_object(path); };
-  if (report_.way == Way::rebuild || left_.marked_open || !was_completed(tree_))
-    PEN_TRY(add_last_rows(index, segments_, last, frames_, is_there, findings_, values));
+  if (!is_completed) PEN_TRY(add_last_rows(index, segments_, last, frames_, is_there, findings_, values));
   if (!plan_.series) {
     std::move(counts.begin(), counts.end(), std::back_inserter(values.attributes));
     add_end_time(tree_, segments_, rows_.times, values);
+    if (master_ == nullptr)
+      add_frame_axes(*file_, {tree_, segments_.description, is_completed, report_.frames, frames_end_, is_there},
+                     values);
   }
   PEN_TRY(index.flush());
   return index.finish(values, fill_late);
