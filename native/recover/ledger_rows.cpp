@@ -130,6 +130,7 @@ bool is_inside(const check::TreeDataset& dataset, std::uint64_t file_bytes) {
 FramesBefore frames_before(const check::Tree& tree, const store::format::Description& description,
                            std::uint64_t file_bytes) {
   FramesBefore before;
+  before.ended_by = ended_by(tree);
   const auto note = [&](const std::string& path) {
     const auto* dataset = tree.find(path);
     if (dataset != nullptr && !dataset->info.shape.empty())

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "check/structures/index_process.hpp"
@@ -18,11 +19,12 @@ struct Frames {
   std::vector<std::uint64_t> begun;    ///< a channel has its chunk, or a part of them
 };
 
-/// What HDF5's structures said of the frames before they are completed or made anew.
+/// What HDF5's structures said of the series before they are completed or made anew.
 struct FramesBefore {
   std::vector<std::byte> states;  ///< one a frame; empty if they are not known
   bool assumed = false;           ///< … all received, since no state of them is left
   std::uint64_t count = 0;        ///< of frames for which a dataset or a column has room
+  std::string ended_by = {};      ///< why the series ended; empty if that is not known
 };
 FramesBefore frames_before(const check::Tree& tree, const store::format::Description& description,
                            std::uint64_t file_bytes);

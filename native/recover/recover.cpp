@@ -734,6 +734,7 @@ Result<void> Recovery::complete(store::hdf5::IndexFile& index, store::Space& spa
   if (!plan_.series) {
     std::move(counts.begin(), counts.end(), std::back_inserter(values.attributes));
     add_end_time(tree_, segments_, rows_.times, values);
+    if (master_ == nullptr && !is_completed) add_ended_by(before_.ended_by, values);
     if (master_ == nullptr)
       add_frame_axes(*file_, {tree_, segments_.description, is_completed, report_.frames, frames_end_, is_there},
                      values);

@@ -127,6 +127,15 @@ void SeriesTree::note_series_date(const std::string& date) {
   if (series_date_.empty()) series_date_ = date;
 }
 
+/// Nothing if no frame has told it.
+std::optional<store::ValueNode> SeriesTree::series_date() const {
+  std::lock_guard lock(mutex_);
+  if (series_date_.empty()) return std::nullopt;
+  return store::ValueNode{"/entry/penstock/timing/series_date",
+                          series_date_,
+                          {description("date since which exposure_start and exposure_stop count, as sent")}};
+}
+
 EdgeValues SeriesTree::edges() const {
   std::lock_guard lock(mutex_);
   return edges_;
@@ -158,6 +167,8 @@ store::FileLayout SeriesTree::tree(store::Placement placement) const {
   const auto& series = spec_.series();
   auto layout = nexus_layout(assembled_series(), declared_filters(coding_.codec(), coding_.filters(), series), columns_,
                              spec_.arrangement(), NexusNames::of_series(series.user_data_json, config.nexus));
+  // A file that is made for its first frame has it from then on.
+  if (auto date = series_date()) layout.values.push_back(std::move(*date));
   auto provisional = replaceable(spec_);
   auto axes = growing_axes(spec_);
   if (config.layout) {
@@ -190,18 +201,12 @@ store::FinalValues SeriesTree::values_at_end(const SeriesAccount& account, End e
   auto values = final_values(spec_.series(), account.ledger.counts(), end.frames,
                              last_received_ns > 0 ? last_received_ns : realtime_ns());
   lengthen_axis(spec_, account.ledger.end(), values);
-  {
-    std::lock_guard lock(mutex_);
-    if (!series_date_.empty())
-      values.values.push_back({"/entry/penstock/timing/series_date",
-                               series_date_,
-                               {description("date since which exposure_start and exposure_stop count, as sent")}});
-  }
+  if (auto date = series_date()) values.values.push_back(std::move(*date));
   values.values.push_back(
       {"/entry/penstock/ended_by",
        std::string(end.ended_by),
-       {description("why the series ended: message, new_start, count, silence, command, room, stop or "
-                    "failure")}});
+       {description("why the series ended: message, new_start, count, silence, command, room, stop, failure or "
+                    "recover")}});
   values.attributes.emplace_back(state_path, store::Attribute{"filled", store::scalar(end.filled)});
   values.of_rows = [this, unfitting = std::move(end.unfitting)] { return column_attributes(unfitting()); };
   if (spec_.has_elements()) {

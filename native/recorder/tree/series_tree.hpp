@@ -65,6 +65,7 @@ class SeriesTree {
   store::FileLayout tree(store::Placement placement) const;
   std::vector<std::pair<std::string, store::Attribute>> column_attributes(const Unfitting& counts) const;
   std::optional<store::FrameAxis> plot_axis() const;
+  std::optional<store::ValueNode> series_date() const;
   void add_elements(const Ledger& ledger, std::uint64_t frames, store::FinalValues& values) const;
 
   const SeriesSpec& spec_;

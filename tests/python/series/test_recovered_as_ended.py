@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import cbor2
 import h5py
 import hdf5plugin  # noqa: F401
 import numpy
@@ -60,6 +61,13 @@ CASES = {
         fields={"goniometer": TURNING}, options={"files": {"layout": "split", "frames": 4}}
     ),
     "announced": Case(announced=12, fields={"frame_time": 0.25}),
+    "dated": Case(
+        image={
+            "series_date": cbor2.CBORTag(0, "2026-11-20T10:11:12.5Z"),
+            "start_time": [77, 100_000_000],
+            "user_data": {"dose": 0.5},
+        }
+    ),
     "scan that goes on": Case(fields={"user_data": {"penstock": {"scan": SCAN}}}),
 }
 
@@ -151,3 +159,18 @@ def test_recovered_file_has_what_a_normal_end_writes(tmp_path: Path, name: str, 
     assert_same(left, ended, rebuilt)
     checked = check(check_plan(left, None), lambda _: None)
     assert is_clean(checked.findings), checked.findings
+    assert ended_by(left) == "recover"
+
+
+def ended_by(path: Path) -> str:
+    with h5py.File(path) as file:
+        return str(file["/entry/penstock/ended_by"].asstr()[()])
+
+
+def test_recovered_file_keeps_the_reason_for_which_its_series_ended(tmp_path: Path) -> None:
+    """Its recorder died while it closed the file: the counts come last."""
+    _, ended = record(tmp_path, CASES["announced"])
+    with h5py.File(ended, "r+") as file:
+        del file["/entry/penstock/frame_state"].attrs["received"]
+    assert recover(ended, False, lambda _: None).way == "repair"
+    assert ended_by(ended) == "message"
