@@ -29,6 +29,16 @@ struct FramesBefore {
 FramesBefore frames_before(const check::Tree& tree, const store::format::Description& description,
                            std::uint64_t file_bytes);
 
+/// Missing frames by their state.
+struct StateCounts {
+  std::uint64_t damaged = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t partial = 0;
+};
+/// As the recovered file has them; `before` and `standing` as for write_rows().
+StateCounts count_states(const Frames& frames, Bytes before, Bytes standing);
+
 /// How many frames were received before, or damaged, and are lost now.
 std::uint64_t newly_lost(const Frames& frames, Bytes before);
 

@@ -99,6 +99,7 @@ class Recovery {
       report_.way = Way::repair;
     PEN_TRY(look_for_seal());
     if (plan_.series) PEN_TRY(describe_contents());
+    count_missing_by_state();
     report_lost();
     if (report_.way != Way::nothing && !plan_.dry_run) PEN_TRY(write_or_begin_anew());
     report_.findings = findings_.list();
@@ -130,6 +131,7 @@ class Recovery {
   void report_left_out(const Candidate& candidate, Proof proof);
   void judge_frames();
   std::uint64_t frames_cut_off() const;
+  void count_missing_by_state();
   void report_lost();
   bool has_object(const std::string& path) const;
   ChunkFrames::Found frames_of(std::uint16_t dataset) const;
@@ -548,10 +550,16 @@ void Recovery::judge_frames() {
     before_.states.assign(std::min({report_.frames, frames_end_ + frames_cut_off(), unknown_frames_max}), received);
   std::sort(rows_.times.begin(), rows_.times.end(), [](const auto& a, const auto& b) { return a.frame < b.frame; });
   report_.missing = report_.frames - std::min<std::uint64_t>(report_.frames, whole.size());
-  report_.damaged_frames =
-      static_cast<std::uint64_t>(std::count_if(frames_.damaged.begin(), frames_.damaged.end(), [&](auto frame) {
-        return !std::binary_search(whole.begin(), whole.end(), frame);
-      }));
+}
+
+/// As the file will have them, in which the states stay if nothing but a seal is written.
+void Recovery::count_missing_by_state() {
+  const bool states_stay = report_.way == Way::nothing || report_.way == Way::seal;
+  const auto counts = count_states(frames_, states_stay ? Bytes() : Bytes(before_.states), states_of(tree_));
+  report_.damaged_frames = counts.damaged;
+  report_.dropped_frames = counts.dropped;
+  report_.lost_frames = counts.lost;
+  report_.partial = counts.partial;
 }
 
 /// At most as many as the bytes that are cut off had room for.
@@ -564,19 +572,20 @@ std::uint64_t Recovery::frames_cut_off() const {
   return (chunks / node.chunks_a_frame() + 1) * node.frames_a_chunk();
 }
 
-/// A frame that was received is lost if neither the index nor a segment has it.
+/// A frame that was received is lost if neither the index nor a segment has it. Damaged chunks are findings themselves.
 void Recovery::report_lost() {
-  if (report_.way == Way::nothing || report_.way == Way::seal) return;
-  const auto lost = newly_lost(frames_, before_.states);
-  report_.lost_frames = lost - std::min(lost, report_.damaged_frames);
-  if (report_.lost_frames > 0 && master_ == nullptr)
-    findings_.add({Level::error,
-                   "frames are lost",
-                   plan_.file,
-                   {},
-                   fmt::format("received, and not in the file any more: {}{}", before_.assumed ? "up to " : "",
-                               report_.lost_frames),
-                   "they read as the fill value: restore them from another copy"});
+  if (report_.way == Way::nothing || report_.way == Way::seal || master_ != nullptr) return;
+  const auto& whole = frames_.whole;
+  const auto is_missing = [&](auto frame) { return !std::binary_search(whole.begin(), whole.end(), frame); };
+  const auto damaged = std::count_if(frames_.damaged.begin(), frames_.damaged.end(), is_missing);
+  if (newly_lost(frames_, before_.states) <= static_cast<std::uint64_t>(damaged)) return;
+  findings_.add(
+      {Level::error,
+       "frames are lost",
+       plan_.file,
+       {},
+       fmt::format("received, and not in the file: {}{}", before_.assumed ? "up to " : "", report_.lost_frames),
+       "they read as the fill value: restore them from another copy"});
 }
 
 /// In the file as it will be.
@@ -620,6 +629,7 @@ Result<void> Recovery::write_or_begin_anew() {
   chunk_frames_.learn(segments_, tree_, indexed_, states_of(tree_));
   PEN_TRY(choose_chunks());
   judge_frames();
+  count_missing_by_state();
   return write();
 }
 

@@ -262,11 +262,12 @@ def missing_line(report: CheckReport) -> str:
 
 
 def _not_there(report: CheckReport | RecoverReport) -> str:
-    reasons = {"damaged": report.damaged_frames}
-    if isinstance(report, CheckReport):
-        reasons |= {"dropped": report.dropped_frames, "lost": report.lost_frames, "partial": report.partial}
-    else:
-        reasons |= {"lost": report.lost_frames}
+    reasons = {
+        "damaged": report.damaged_frames,
+        "dropped": report.dropped_frames,
+        "lost": report.lost_frames,
+        "partial": report.partial,
+    }
     return missing_words(report.missing, reasons)
 
 
