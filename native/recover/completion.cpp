@@ -16,6 +16,7 @@ namespace {
 
 constexpr const char* end_time_path = "/entry/end_time";
 constexpr const char* end_time_place_path = "/entry/penstock/layout/end_time";
+constexpr const char* ended_by_path = "/entry/penstock/ended_by";
 constexpr const char* last_rows_path = "/entry/penstock/layout/last_rows";
 
 const std::string* text_of(const check::Tree& tree, const std::string& path) {
@@ -36,9 +37,10 @@ store::Value value_of(const store::ColumnNode& column, std::vector<std::byte> ro
   return text.substr(0, text.find('\0'));
 }
 
-/// In place of the first frame's value, with what that has.
-void replace(const store::format::Description& description, const std::string& path, store::Value value,
-             store::FinalValues& values) {
+}  // namespace
+
+void replace_value(const store::format::Description& description, const std::string& path, store::Value value,
+                   store::FinalValues& values) {
   store::ValueNode node{path, std::move(value), {}};
   for (const auto& first : description.values)
     if (first.path == path) node.attributes = first.attributes;
@@ -46,8 +48,6 @@ void replace(const store::format::Description& description, const std::string& p
   for (const auto& link : description.links)
     if (link.target == path) values.links.push_back(link);
 }
-
-}  // namespace
 
 Result<void> lock_when_free(File& file) {
   constexpr auto step = std::chrono::milliseconds(50);
@@ -80,6 +80,19 @@ void add_end_time(const check::Tree& tree, const Segments& segments, const std::
   const auto* before = text_of(tree, path);
   if (tree.find(path) == nullptr || (last_ns > 0 && before != nullptr && *before < end))
     values.values.push_back({path, end, {}});
+}
+
+std::string ended_by(const check::Tree& tree) {
+  const auto* text = text_of(tree, ended_by_path);
+  const auto is_plain = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
+  return text != nullptr && std::all_of(text->begin(), text->end(), is_plain) ? *text : std::string();
+}
+
+void add_ended_by(const std::string& known, store::FinalValues& values) {
+  values.values.push_back({ended_by_path,
+                           known.empty() ? std::string("recover") : known,
+                           {{"description", std::string("why the series ended; recover: its recorder did not close the "
+                                                        "file, or its structures were rebuilt")}}});
 }
 
 std::optional<std::uint64_t> last_received(Bytes states) {
@@ -123,7 +136,7 @@ Result<void> add_last_rows(store::hdf5::IndexFile& index, const Segments& segmen
     if (!row) continue;
     auto value = value_of(*column, std::move(*row));
     if (wanted.attribute.empty())
-      replace(description, wanted.path, std::move(value), values);
+      replace_value(description, wanted.path, std::move(value), values);
     else
       values.attributes.emplace_back(wanted.path, store::Attribute{wanted.attribute, std::move(value)});
   }

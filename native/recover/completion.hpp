@@ -35,6 +35,15 @@ Bytes states_of(const check::Tree& tree);
 void add_end_time(const check::Tree& tree, const Segments& segments, const std::vector<ReceivedTime>& times,
                   store::FinalValues& values);
 
+/// Why the series ended, as the file says; empty if it does not.
+std::string ended_by(const check::Tree& tree);
+/// Says it again, or that a recovery completed the file if it is not known.
+void add_ended_by(const std::string& known, store::FinalValues& values);
+
+/// Puts a value in place of the one that the recorder wrote at the start, with its attributes and other names.
+void replace_value(const store::format::Description& description, const std::string& path, store::Value value,
+                   store::FinalValues& values);
+
 /// What of a layout is the last frame's.
 struct LastRow {
   std::string column;     ///< path

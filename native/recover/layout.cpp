@@ -224,6 +224,10 @@ void add_missing_parts(File& file, const check::Tree& tree, const Segments& segm
   }
 }
 
+Result<void> load_value(File& file, store::ValueNode& node) {
+  return node.place ? verify_or_load(file, node, true) : Result<void>{};
+}
+
 const std::string* described_text(const Description& description, std::string_view path) {
   for (const auto& node : description.values)
     if (node.path == path && !node.place) return std::get_if<std::string>(&node.value);

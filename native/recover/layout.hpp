@@ -18,6 +18,9 @@ store::FileLayout rebuilt_layout(File& file, const Segments& segments, const Seg
 void add_missing_parts(File& file, const check::Tree& tree, const Segments& segments, check::Findings& findings,
                        store::FinalValues& values);
 
+/// Reads the data of a value of the description, if they lie outside it.
+Result<void> load_value(File& file, store::ValueNode& node);
+
 /// The text of a small value of the description; null if there is none at the path.
 const std::string* described_text(const store::format::Description& description, std::string_view path);
 

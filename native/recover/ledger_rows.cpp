@@ -12,7 +12,8 @@ namespace penstock::recover {
 namespace {
 
 constexpr std::array state_names{"missing", "received", "damaged", "dropped", "lost", "partial"};
-constexpr std::uint8_t state_missing = 0, state_received = 1, state_lost = 4, state_partial = 5;
+constexpr std::uint8_t state_missing = 0, state_received = 1, state_damaged = 2, state_dropped = 3, state_lost = 4,
+                       state_partial = 5;
 
 std::optional<store::ColumnId> column_at(const std::vector<store::ColumnNode>& columns, std::string_view path,
                                          ElementType type) {
@@ -130,6 +131,7 @@ bool is_inside(const check::TreeDataset& dataset, std::uint64_t file_bytes) {
 FramesBefore frames_before(const check::Tree& tree, const store::format::Description& description,
                            std::uint64_t file_bytes) {
   FramesBefore before;
+  before.ended_by = ended_by(tree);
   const auto note = [&](const std::string& path) {
     const auto* dataset = tree.find(path);
     if (dataset != nullptr && !dataset->info.shape.empty())
@@ -143,6 +145,18 @@ FramesBefore frames_before(const check::Tree& tree, const store::format::Descrip
   const auto states = states_of(tree);
   before.states.assign(states.begin(), states.end());
   return before;
+}
+
+StateCounts count_states(const Frames& frames, Bytes before, Bytes standing) {
+  StateCounts counts;
+  StatesAfter states(frames, before, standing);
+  while (const auto each = states.next()) {
+    if (each->right == state_damaged) ++counts.damaged;
+    if (each->right == state_dropped) ++counts.dropped;
+    if (each->right == state_lost) ++counts.lost;
+    if (each->right == state_partial) ++counts.partial;
+  }
+  return counts;
 }
 
 std::uint64_t newly_lost(const Frames& frames, Bytes before) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "check/structures/index_process.hpp"
@@ -18,14 +19,25 @@ struct Frames {
   std::vector<std::uint64_t> begun;    ///< a channel has its chunk, or a part of them
 };
 
-/// What HDF5's structures said of the frames before they are completed or made anew.
+/// What HDF5's structures said of the series before they are completed or made anew.
 struct FramesBefore {
   std::vector<std::byte> states;  ///< one a frame; empty if they are not known
   bool assumed = false;           ///< … all received, since no state of them is left
   std::uint64_t count = 0;        ///< of frames for which a dataset or a column has room
+  std::string ended_by = {};      ///< why the series ended; empty if that is not known
 };
 FramesBefore frames_before(const check::Tree& tree, const store::format::Description& description,
                            std::uint64_t file_bytes);
+
+/// Missing frames by their state.
+struct StateCounts {
+  std::uint64_t damaged = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t partial = 0;
+};
+/// As the recovered file has them; `before` and `standing` as for write_rows().
+StateCounts count_states(const Frames& frames, Bytes before, Bytes standing);
 
 /// How many frames were received before, or damaged, and are lost now.
 std::uint64_t newly_lost(const Frames& frames, Bytes before);

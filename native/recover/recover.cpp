@@ -23,6 +23,7 @@
 #include "recover/members.hpp"
 #include "recover/proof.hpp"
 #include "recover/structure.hpp"
+#include "recover/values/frame_axes.hpp"
 #include "recover/values/frame_values.hpp"
 #include "store/file_start.hpp"
 #include "store/recovery/journal.hpp"
@@ -98,6 +99,7 @@ class Recovery {
       report_.way = Way::repair;
     PEN_TRY(look_for_seal());
     if (plan_.series) PEN_TRY(describe_contents());
+    count_missing_by_state();
     report_lost();
     if (report_.way != Way::nothing && !plan_.dry_run) PEN_TRY(write_or_begin_anew());
     report_.findings = findings_.list();
@@ -124,10 +126,12 @@ class Recovery {
   Result<void> choose_chunks();
   Result<std::vector<Proof>> prove_what_lacks();
   void choose_among(std::span<const Candidate> same, std::span<const Proof> proofs);
+  void note_times(const Candidate& candidate);
   bool was_on_its_way(const Candidate& candidate, Proof proof) const;
   void report_left_out(const Candidate& candidate, Proof proof);
   void judge_frames();
   std::uint64_t frames_cut_off() const;
+  void count_missing_by_state();
   void report_lost();
   bool has_object(const std::string& path) const;
   ChunkFrames::Found frames_of(std::uint16_t dataset) const;
@@ -428,7 +432,10 @@ void Recovery::report_left_out(const Candidate& candidate, Proof proof) {
 
 void Recovery::choose_among(std::span<const Candidate> same, std::span<const Proof> proofs) {
   const auto& first = same.front();
-  if (proofs.front() == Proof::not_asked) return;  // the index has it
+  if (proofs.front() == Proof::not_asked) {  // the index has it
+    if (master_ != nullptr) note_times(first);
+    return;
+  }
   bool is_lost = false;
   for (std::size_t i = 0; i < same.size(); ++i) {
     const auto& candidate = same[i];
@@ -447,14 +454,20 @@ void Recovery::choose_among(std::span<const Candidate> same, std::span<const Pro
     chunk.head.frame = candidate.frame;
     chosen_.push_back(chunk);
     chunk_frames_.choose(candidate);
-    const auto frames = chunk_frames_.in(candidate.dataset, candidate.index);
-    if (candidate.dataset == 0 && !frames.empty() && (rows_.times.empty() || rows_.times.back().frame != frames.back()))
-      for (const auto frame : frames) rows_.times.push_back({frame, candidate.received_ns});
+    note_times(candidate);
     return;
   }
   if (!is_lost) return;
   chunk_frames_.choose(first);
   for (const auto frame : chunk_frames_.in(first.dataset, first.index)) frames_.damaged.push_back(frame);
+}
+
+/// Also of what a member's index has: the column of times is the master's, which may have less.
+void Recovery::note_times(const Candidate& candidate) {
+  if (candidate.dataset != 0) return;
+  const auto frames = chunk_frames_.in(candidate.dataset, candidate.index);
+  if (frames.empty() || (!rows_.times.empty() && rows_.times.back().frame == frames.back())) return;
+  for (const auto frame : frames) rows_.times.push_back({frame, candidate.received_ns});
 }
 
 /// A master's chunks lie in its members, each of which is recovered first. The master's virtual datasets are made again
@@ -538,10 +551,16 @@ void Recovery::judge_frames() {
     before_.states.assign(std::min({report_.frames, frames_end_ + frames_cut_off(), unknown_frames_max}), received);
   std::sort(rows_.times.begin(), rows_.times.end(), [](const auto& a, const auto& b) { return a.frame < b.frame; });
   report_.missing = report_.frames - std::min<std::uint64_t>(report_.frames, whole.size());
-  report_.damaged_frames =
-      static_cast<std::uint64_t>(std::count_if(frames_.damaged.begin(), frames_.damaged.end(), [&](auto frame) {
-        return !std::binary_search(whole.begin(), whole.end(), frame);
-      }));
+}
+
+/// As the file will have them, in which the states stay if nothing but a seal is written.
+void Recovery::count_missing_by_state() {
+  const bool states_stay = report_.way == Way::nothing || report_.way == Way::seal;
+  const auto counts = count_states(frames_, states_stay ? Bytes() : Bytes(before_.states), states_of(tree_));
+  report_.damaged_frames = counts.damaged;
+  report_.dropped_frames = counts.dropped;
+  report_.lost_frames = counts.lost;
+  report_.partial = counts.partial;
 }
 
 /// At most as many as the bytes that are cut off had room for.
@@ -554,19 +573,20 @@ std::uint64_t Recovery::frames_cut_off() const {
   return (chunks / node.chunks_a_frame() + 1) * node.frames_a_chunk();
 }
 
-/// A frame that was received is lost if neither the index nor a segment has it.
+/// A frame that was received is lost if neither the index nor a segment has it. Damaged chunks are findings themselves.
 void Recovery::report_lost() {
-  if (report_.way == Way::nothing || report_.way == Way::seal) return;
-  const auto lost = newly_lost(frames_, before_.states);
-  report_.lost_frames = lost - std::min(lost, report_.damaged_frames);
-  if (report_.lost_frames > 0 && master_ == nullptr)
-    findings_.add({Level::error,
-                   "frames are lost",
-                   plan_.file,
-                   {},
-                   fmt::format("received, and not in the file any more: {}{}", before_.assumed ? "up to " : "",
-                               report_.lost_frames),
-                   "they read as the fill value: restore them from another copy"});
+  if (report_.way == Way::nothing || report_.way == Way::seal || master_ != nullptr) return;
+  const auto& whole = frames_.whole;
+  const auto is_missing = [&](auto frame) { return !std::binary_search(whole.begin(), whole.end(), frame); };
+  const auto damaged = std::count_if(frames_.damaged.begin(), frames_.damaged.end(), is_missing);
+  if (newly_lost(frames_, before_.states) <= static_cast<std::uint64_t>(damaged)) return;
+  findings_.add(
+      {Level::error,
+       "frames are lost",
+       plan_.file,
+       {},
+       fmt::format("received, and not in the file: {}{}", before_.assumed ? "up to " : "", report_.lost_frames),
+       "they read as the fill value: restore them from another copy"});
 }
 
 /// In the file as it will be.
@@ -610,6 +630,7 @@ Result<void> Recovery::write_or_begin_anew() {
   chunk_frames_.learn(segments_, tree_, indexed_, states_of(tree_));
   PEN_TRY(choose_chunks());
   judge_frames();
+  count_missing_by_state();
   return write();
 }
 
@@ -698,8 +719,8 @@ Result<void> Recovery::complete(store::hdf5::IndexFile& index, store::Space& spa
     PEN_TRY(remove_damaged_descriptions(*file_, segments_));
   }
   store::FinalValues values;
-  if (report_.way == Way::repair && (left_.marked_open || !was_completed(tree_)))
-    add_missing_parts(*file_, tree_, segments_, findings_, values);
+  const bool is_completed = report_.way != Way::rebuild && !left_.marked_open && was_completed(tree_);
+  if (report_.way == Way::repair && !is_completed) add_missing_parts(*file_, tree_, segments_, findings_, values);
   values.frames = plan_.series ? frames_end_ : report_.frames;
   PEN_ASSIGN(auto counts, write_rows(index, segments_.description.columns, frames_, before_.states, states_of(tree_),
                                      rows_.times, report_.frames));
@@ -720,11 +741,14 @@ Result<void> Recovery::complete(store::hdf5::IndexFile& index, store::Space& spa
   const auto known = check::places_of(tree_).value_or(std::vector<std::uint64_t>());
   PEN_TRY(write_places(index, segments_.description.columns, chunk_frames_.new_places(known, frames_.whole)));
   const auto is_there = [this](const std::string& path) { return has_object(path); };
-  if (report_.way == Way::rebuild || left_.marked_open || !was_completed(tree_))
-    PEN_TRY(add_last_rows(index, segments_, last, frames_, is_there, findings_, values));
+  if (!is_completed) PEN_TRY(add_last_rows(index, segments_, last, frames_, is_there, findings_, values));
   if (!plan_.series) {
     std::move(counts.begin(), counts.end(), std::back_inserter(values.attributes));
     add_end_time(tree_, segments_, rows_.times, values);
+    if (master_ == nullptr && !is_completed) add_ended_by(before_.ended_by, values);
+    if (master_ == nullptr)
+      add_frame_axes(*file_, {tree_, segments_.description, is_completed, report_.frames, frames_end_, is_there},
+                     values);
   }
   PEN_TRY(index.flush());
   return index.finish(values, fill_late);

@@ -31,14 +31,14 @@ struct ForSeries {
 };
 
 struct RecoverPlan {
-  std::string file;
+  std::string file = {};
   bool dry_run = false;          ///< look, and write nothing
   bool rebuild = false;          ///< make HDF5's structures anew, whatever can be read of them
   bool not_in_use = false;       ///< no other process has the file, whatever the file system says of locks
   bool salvage = false;          ///< also of a finished file whose end is cut off: what is gone is marked as lost
   double index_timeout_s = 120;  ///< HDF5 is ended after this many seconds without progress
   std::string log_level = "info";
-  std::optional<ForSeries> series;
+  std::optional<ForSeries> series = {};
 
   /// All problems of the plan, one a line, each with the field, the value and the limit.
   static Result<RecoverPlan> from_json(const nlohmann::json& plan);
@@ -76,8 +76,10 @@ struct RecoverReport {
   std::uint64_t damaged = 0;         ///< chunks that a segment names and whose bytes are not right
   std::uint64_t frames = 0;          ///< that the file has room for afterwards
   std::uint64_t missing = 0;         ///< of these, without all their chunks
-  std::uint64_t damaged_frames = 0;  ///< of those, with a chunk that is damaged
-  std::uint64_t lost_frames = 0;     ///< of the others: received, and not in the file any more
+  std::uint64_t damaged_frames = 0;  ///< of those, by their state in the file, as the next three
+  std::uint64_t dropped_frames = 0;
+  std::uint64_t lost_frames = 0;
+  std::uint64_t partial = 0;
   std::vector<check::Finding> findings;
   std::optional<Contents> contents;  ///< for a series
   double seconds = 0;

@@ -31,7 +31,9 @@ nlohmann::json to_json(const RecoverReport& report) {
                          {"frames", report.frames},
                          {"missing", report.missing},
                          {"damaged_frames", report.damaged_frames},
+                         {"dropped_frames", report.dropped_frames},
                          {"lost_frames", report.lost_frames},
+                         {"partial", report.partial},
                          {"seconds", report.seconds}};
   if (report.contents) json["contents"] = to_json(*report.contents);
   return json;

@@ -175,6 +175,7 @@ class OwnStore final : public Store {
     if (shared_->pipeline) shared_->pipeline->drain();
     members_.reset();
     indexer_.reset();
+    if (!finished_) space_.release_unused();
   }
 
   /// Calls `take_name` when the file is complete, before it tells the listener.

@@ -17,28 +17,34 @@
 namespace penstock::recorder {
 namespace {
 
-/// Values of an axis that a repeated scan is given at most.
-constexpr std::uint64_t axis_values_max = std::uint64_t{1} << 24;
 /// Of frames and elements, a byte each, that the file tells of.
 constexpr std::uint64_t element_bytes_max = std::uint64_t{1} << 28;
-const std::string plot_path = "/entry/data";
 constexpr const char* provisional_path = "/entry/penstock/provisional";
 
-/// Of the axis along which a scan may go on.
-std::string axis_path(const ScanConfig& scan) { return "/entry/data/" + scan.axes.front().name; }
+/// Those that become longer when the series ends, at their paths in Penstock's own tree.
+std::vector<store::FrameAxis> growing_axes(const SeriesSpec& spec) {
+  auto axes = spec.series().frames == 0 ? frame_axes(spec.series()) : std::vector<store::FrameAxis>();
+  const auto& scan = spec.scan();
+  if (!scan || scan.names_places()) return axes;
+  const auto& axis = scan.axes.front();
+  axes.push_back({.rule = store::FrameAxis::Rule::repeat,
+                  .path = "/entry/data/" + axis.name,
+                  .frames_per_value = scan.points() / axis.points});
+  return axes;
+}
 
 /// If `frames` went on along the first axis of a scan, the axis repeats its values.
-void lengthen_axis(const ScanConfig& scan, std::uint64_t frames, store::FinalValues& values) {
-  if (!scan || scan.names_places()) return;
-  const auto& axis = scan.axes.front();
-  const auto a_step = scan.points() / axis.points;
-  const auto length = (frames + a_step - 1) / a_step;
-  if (length <= axis.points || length > axis_values_max) return;
-  std::vector<double> longer(length);
-  for (std::uint64_t i = 0; i < length; ++i) longer[i] = axis.values[i % axis.points];
-  store::ValueNode node{axis_path(scan), store::vector_of(longer), {}};
-  if (!axis.units.empty()) node.attributes.push_back({"units", axis.units});
-  values.values.push_back(std::move(node));
+void lengthen_axis(const SeriesSpec& spec, std::uint64_t frames, store::FinalValues& values) {
+  for (const auto& axis : growing_axes(spec)) {
+    if (axis.rule != store::FrameAxis::Rule::repeat) continue;
+    const auto& of_scan = spec.scan().axes.front();
+    const auto once = std::get<store::ArrayValue>(store::vector_of(of_scan.values));
+    const auto length = store::repeated_length(axis, once, frames);
+    if (!length) continue;
+    store::ValueNode node{axis.path, store::repeated(once, *length), {}};
+    if (!of_scan.units.empty()) node.attributes.push_back({"units", of_scan.units});
+    values.values.push_back(std::move(node));
+  }
 }
 
 /// What values_at_end() may replace of the values in the tree, by path.
@@ -51,9 +57,7 @@ store::FinalValues replaceable(const SeriesSpec& spec) {
       for (const auto& channel : series.channels)
         for (const auto count : {std::size_t{1}, series.channels.size()})
           add(map_value(series, name, {channel, {}, {}, Encoding::none}, count).path);
-  if (series.frames == 0)
-    for (const auto& axis : axis_values(series, 1)) add(axis.path);
-  if (spec.scan() && !spec.scan().names_places()) add(axis_path(spec.scan()));
+  for (const auto& axis : growing_axes(spec)) add(axis.path);
   return values;
 }
 
@@ -67,6 +71,21 @@ void note_provisional(const store::FinalValues& changes, store::FileLayout& layo
   layout.values.push_back({provisional_path,
                            std::vector<std::string>(paths.begin(), paths.end()),
                            {description("paths of values that the recorder replaces when the series ends")}});
+}
+
+/// The file says how the values along its frames follow, so that a recovery can write them. Of those that become longer
+/// only those that are in the tree.
+void note_frame_axes(const std::vector<store::FrameAxis>& axes, store::FileLayout& layout) {
+  std::set<std::string> there;
+  for (const auto& node : layout.values) there.insert(node.path);
+  std::vector<std::string> lines;
+  for (const auto& axis : axes)
+    if (axis.rule == store::FrameAxis::Rule::plot || there.contains(axis.path)) lines.push_back(store::line_of(axis));
+  if (lines.empty()) return;
+  layout.values.push_back({store::frame_axes_path,
+                           std::move(lines),
+                           {description("values along the frames that are written when the series ends: path, and how "
+                                        "the values follow")}});
 }
 
 /// One number for each element, out of those of its channels: `together` takes what is known, and the next one.
@@ -108,6 +127,15 @@ void SeriesTree::note_series_date(const std::string& date) {
   if (series_date_.empty()) series_date_ = date;
 }
 
+/// Nothing if no frame has told it.
+std::optional<store::ValueNode> SeriesTree::series_date() const {
+  std::lock_guard lock(mutex_);
+  if (series_date_.empty()) return std::nullopt;
+  return store::ValueNode{"/entry/penstock/timing/series_date",
+                          series_date_,
+                          {description("date since which exposure_start and exposure_stop count, as sent")}};
+}
+
 EdgeValues SeriesTree::edges() const {
   std::lock_guard lock(mutex_);
   return edges_;
@@ -139,13 +167,19 @@ store::FileLayout SeriesTree::tree(store::Placement placement) const {
   const auto& series = spec_.series();
   auto layout = nexus_layout(assembled_series(), declared_filters(coding_.codec(), coding_.filters(), series), columns_,
                              spec_.arrangement(), NexusNames::of_series(series.user_data_json, config.nexus));
+  // A file that is made for its first frame has it from then on.
+  if (auto date = series_date()) layout.values.push_back(std::move(*date));
   auto provisional = replaceable(spec_);
+  auto axes = growing_axes(spec_);
   if (config.layout) {
     const auto known = edges();
     layout = config.layout->apply(std::move(layout), series, columns_, known);
     provisional = config.layout->apply(std::move(provisional), layout, series, columns_, known);
+    for (auto& axis : axes) axis.path = config.layout->place_of(axis.path, series, columns_);
   }
+  if (auto axis = plot_axis()) axes.push_back(std::move(*axis));
   note_provisional(provisional, layout);
+  note_frame_axes(axes, layout);
   for (auto& node : layout.chunked) {
     node.places.placement = placement;
     node.chunk_bytes_max = coding_.chunk_bytes_max();
@@ -166,19 +200,13 @@ store::FinalValues SeriesTree::values_at_end(const SeriesAccount& account, End e
   const auto last_received_ns = account.counters.last_received_ns.load();
   auto values = final_values(spec_.series(), account.ledger.counts(), end.frames,
                              last_received_ns > 0 ? last_received_ns : realtime_ns());
-  lengthen_axis(spec_.scan(), account.ledger.end(), values);
-  {
-    std::lock_guard lock(mutex_);
-    if (!series_date_.empty())
-      values.values.push_back({"/entry/penstock/timing/series_date",
-                               series_date_,
-                               {description("date since which exposure_start and exposure_stop count, as sent")}});
-  }
+  lengthen_axis(spec_, account.ledger.end(), values);
+  if (auto date = series_date()) values.values.push_back(std::move(*date));
   values.values.push_back(
       {"/entry/penstock/ended_by",
        std::string(end.ended_by),
-       {description("why the series ended: message, new_start, count, silence, command, room, stop or "
-                    "failure")}});
+       {description("why the series ended: message, new_start, count, silence, command, room, stop, failure or "
+                    "recover")}});
   values.attributes.emplace_back(state_path, store::Attribute{"filled", store::scalar(end.filled)});
   values.of_rows = [this, unfitting = std::move(end.unfitting)] { return column_attributes(unfitting()); };
   if (spec_.has_elements()) {
@@ -190,24 +218,21 @@ store::FinalValues SeriesTree::values_at_end(const SeriesAccount& account, End e
     if (end.resumed) known.first.reset();
     values = config.layout->apply(std::move(values), tree(store::Placement::log), spec_.series(), columns_, known);
   }
-  if (!spec_.scan()) add_axis_of_frames(end.frames, values);
+  if (const auto axis = plot_axis()) store::add_plot_axis(*axis, end.frames, spec_.series().frame.shape.size(), values);
   return values;
 }
 
-/// At the end, as viewers reject a plot whose axis is not as long as its frames.
-void SeriesTree::add_axis_of_frames(std::uint64_t frames, store::FinalValues& values) const {
-  auto axis = axis_of_frames(spec_.series(), frames);
-  if (!axis) return;
-  const auto name = axis->path.substr(axis->path.rfind('/') + 1);
+/// The axis of the plot of the frames, where the layout has that plot.
+std::optional<store::FrameAxis> SeriesTree::plot_axis() const {
+  if (spec_.scan()) return std::nullopt;
+  auto axis = recorder::plot_axis(spec_.series());
   const auto& user_layout = spec_.config().layout;
-  const auto group = user_layout ? user_layout->plot_group(spec_.series(), columns_, name) : std::optional(plot_path);
-  if (!group) return;
-  axis->path = fmt::format("{}/{}", *group, name);
-  values.values.push_back(std::move(*axis));
-  std::vector<std::string> axes(1 + spec_.series().frame.shape.size(), ".");
-  axes.front() = name;
-  values.attributes.emplace_back(*group, store::Attribute{"axes", axes});
-  values.attributes.emplace_back(*group, store::Attribute{name + "_indices", store::scalar(std::int64_t{0})});
+  if (!axis || !user_layout) return axis;
+  const auto name = axis->path.substr(axis->path.rfind('/') + 1);
+  auto path = user_layout->plot_axis_path(spec_.series(), columns_, name);
+  if (!path) return std::nullopt;
+  axis->path = std::move(*path);
+  return axis;
 }
 
 /// What reads as 0 or is cut short looks like any other value: its column says that there are such.

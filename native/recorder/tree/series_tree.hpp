@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "recorder/series/series_spec.hpp"
 #include "recorder/tree/element_starts.hpp"
 #include "recorder/tree/layout/user_layout.hpp"
+#include "store/frame_axes.hpp"
 #include "store/store.hpp"
 
 namespace penstock::recorder {
@@ -62,7 +64,8 @@ class SeriesTree {
   Series assembled_series() const;
   store::FileLayout tree(store::Placement placement) const;
   std::vector<std::pair<std::string, store::Attribute>> column_attributes(const Unfitting& counts) const;
-  void add_axis_of_frames(std::uint64_t frames, store::FinalValues& values) const;
+  std::optional<store::FrameAxis> plot_axis() const;
+  std::optional<store::ValueNode> series_date() const;
   void add_elements(const Ledger& ledger, std::uint64_t frames, store::FinalValues& values) const;
 
   const SeriesSpec& spec_;

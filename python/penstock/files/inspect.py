@@ -20,8 +20,8 @@ from penstock.files.hdf5 import (
     value_of,
 )
 from penstock.files.links import JOINED, leads_of, made_by, missing_behind
-from penstock.files.members import Members, add_storage, members_of
-from penstock.files.missing import REASONS, STATES_MAX
+from penstock.files.members import Members, Rows, add_storage, members_of, shown_from
+from penstock.files.missing import REASONS, RECEIVED, STATES_MAX
 from penstock.files.timing import LEDGER, Percentiles, frames_without_row, stage_percentiles
 from penstock.files.tree import items_of, tree_of, whole_tree
 from penstock.model.events import CheckReport
@@ -103,6 +103,7 @@ class FileInfo(BaseModel):
     members: Members | None = None
     entries: list[str] = []
     ledger: dict[str, int] = {}
+    unreachable: int = 0  # frames that were received, in source files that are missing or not readable
     never_came: int | None = None  # of the missing frames: those that came in no form
     reasons: dict[str, int] = {}  # of the other missing frames: how many are damaged, dropped, lost, partial
     unfinished: bool = False  # a recorder has not closed it
@@ -343,9 +344,11 @@ def _account(file: h5py.File, info: FileInfo) -> None:
         info.unfinished = True
         info.missing.append(_UNFINISHED_LEDGER)
     elif ledger.ndim == 1 and ledger.size <= STATES_MAX and "missing" in info.ledger:
-        states = numpy.bincount(ledger[...], minlength=len(REASONS) + 2)
-        info.reasons = {name: int(states[state]) for name, state in REASONS.items() if states[state]}
+        states = ledger[...]
+        count = numpy.bincount(states, minlength=len(REASONS) + 2)
+        info.reasons = {name: int(count[state]) for name, state in REASONS.items() if count[state]}
         info.never_came = max(0, info.ledger["missing"] - sum(info.reasons.values()))
+        _set_apart_unreachable(file, info, states == RECEIVED)
     info.unfitting = _unfitting(file)
     info.timing = stage_percentiles(file)
     if not info.timing:
@@ -355,6 +358,19 @@ def _account(file: h5py.File, info: FileInfo) -> None:
             f"when {counted(lost, 'frame')} had been encoded and written: the recorder was killed before it"
             " stored the times; the frames are complete"
         )
+
+
+def _set_apart_unreachable(file: h5py.File, info: FileInfo, received: Rows) -> None:
+    """Frames read as the fill value if their source file is missing or not readable."""
+    absent = set(info.members.missing + info.members.unreadable) if info.members else set()
+    data = item_at(file, info.data.path) if absent and info.data else None
+    if not isinstance(data, h5py.Dataset) or data.shape[0] > STATES_MAX:
+        return
+    shown = shown_from(data, absent)
+    length = min(len(shown), len(received))
+    info.unreachable = int(numpy.count_nonzero(shown[:length] & received[:length]))
+    if info.unreachable and "received" in info.ledger:
+        info.ledger["received"] -= info.unreachable
 
 
 def _unfitting(file: h5py.File) -> dict[str, int]:

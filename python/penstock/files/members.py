@@ -1,14 +1,18 @@
 """A file whose frames lie in others: which those are, and which of them are there."""
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 import h5py
+import numpy
+import numpy.typing
 from pydantic import BaseModel
 
 from penstock.files.hdf5 import (
     attribute_of,
     filters_of,
+    from_mapping,
     item_at,
     lies_elsewhere,
     open_for_reading,
@@ -17,6 +21,7 @@ from penstock.files.hdf5 import (
 from penstock.model.errors import PenstockError
 
 _NAMES = "/entry/penstock/members"
+Rows = numpy.typing.NDArray[numpy.bool_]
 
 
 class Members(BaseModel):
@@ -78,6 +83,28 @@ def add_storage(members: Members, path: Path, datasets: list[str]) -> None:
                         members.stored_bytes += int(frames.id.get_storage_size())
         except PenstockError:
             members.unreadable.append(name)
+
+
+def shown_from(dataset: h5py.Dataset, names: Collection[str], nested: bool = True) -> Rows:
+    """Returns True for each frame of a virtual dataset that one of these source files has."""
+    rows = numpy.zeros(dataset.shape[0], bool)
+    properties = dataset.id.get_create_plist()
+    for number in range(properties.get_virtual_count() if dataset.is_virtual else 0):
+        name = from_mapping(properties.get_virtual_filename(number))
+        space = properties.get_virtual_vspace(number)
+        if not space.is_regular_hyperslab():
+            continue
+        start, stride, count, block = (int(each[0]) for each in space.get_regular_hyperslab())
+        if name in names:
+            for first in range(start, min(start + count * stride, len(rows)), max(1, stride)):
+                rows[first : first + block] = True
+        elif name == "." and nested:  # a part of the mappings
+            part = item_at(dataset.file, from_mapping(properties.get_virtual_dsetname(number)))
+            if isinstance(part, h5py.Dataset) and part.ndim:
+                inner = shown_from(part, names, nested=False)
+                place = rows[start : start + len(inner)]
+                place |= inner[: len(place)]
+    return rows
 
 
 def _names_like(folder: Path, pattern: str) -> list[str]:

@@ -14,7 +14,7 @@ from penstock.model.events import FrameRange
 STATES_MAX = 1 << 28
 REASONS = {"damaged": 2, "dropped": 3, "lost": 4, "partial": 5}
 """Values of frame_state of missing frames that arrived in some form; 0: the frame never arrived."""
-_RECEIVED = 1
+RECEIVED = 1
 _RANGES_MAX = 1000
 
 
@@ -41,7 +41,7 @@ def ranges_of(states: numpy.typing.NDArray[numpy.uint8]) -> list[FrameRange]:
     firsts = numpy.concatenate([[0], numpy.flatnonzero(numpy.diff(states)) + 1])
     lasts = numpy.concatenate([firsts[1:] - 1, [states.size - 1]])
     names = {state: name for name, state in REASONS.items()}
-    lacking = states[firsts] != _RECEIVED
+    lacking = states[firsts] != RECEIVED
     return [
         FrameRange(first=int(first), last=int(last), reason=names.get(int(states[first]), ""))
         for first, last in zip(firsts[lacking][:_RANGES_MAX], lasts[lacking][:_RANGES_MAX], strict=True)

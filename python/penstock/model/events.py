@@ -435,8 +435,10 @@ class RecoverReport(Event):
     damaged: int = 0
     frames: int = 0
     missing: int = 0
-    damaged_frames: int = 0  # of those
-    lost_frames: int = 0  # of the others: received, and not in the file any more
+    damaged_frames: int = 0  # of those, by their state in the file, as the next three
+    dropped_frames: int = 0
+    lost_frames: int = 0
+    partial: int = 0
     seconds: float = 0.0
 
 

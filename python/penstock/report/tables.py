@@ -111,6 +111,8 @@ def info_page(info: "FileInfo") -> RenderableType:
             for name, count in info.ledger.items()
             if name in ("received", "missing") or (count and name not in info.reasons and name not in said)
         )
+        if info.unreachable:
+            rows["frames"] += f", {info.unreachable} in source files that are missing or not readable"
     if info.unfitting:
         columns = [f"{count} of {path}" for path, count in info.unfitting.items()]
         hidden = len(columns) - _COLUMNS_SHOWN
@@ -260,11 +262,12 @@ def missing_line(report: CheckReport) -> str:
 
 
 def _not_there(report: CheckReport | RecoverReport) -> str:
-    reasons = {"damaged": report.damaged_frames}
-    if isinstance(report, CheckReport):
-        reasons |= {"dropped": report.dropped_frames, "lost": report.lost_frames, "partial": report.partial}
-    else:
-        reasons |= {"lost": report.lost_frames}
+    reasons = {
+        "damaged": report.damaged_frames,
+        "dropped": report.dropped_frames,
+        "lost": report.lost_frames,
+        "partial": report.partial,
+    }
     return missing_words(report.missing, reasons)
 
 

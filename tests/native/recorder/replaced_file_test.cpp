@@ -1,9 +1,12 @@
 /// Between the start of a series and its first frame, which shows what the file is to be made for: a recorder that is
 /// killed at any change of its files leaves one that can be recovered.
 
+#include <sys/stat.h>
+
 #include <cstdlib>
 
 #include "../support/dying_env.hpp"
+#include "../support/full_disk.hpp"
 #include "recorder_test.hpp"
 #include "recover/recover.hpp"
 #include "store/recovery/replacement.hpp"
@@ -69,6 +72,25 @@ TEST_F(ReplacedFile, IsThereAtEveryMomentBeforeItsFirstFrame) {
       if (HasFailure()) return;
     }
   }
+}
+
+/// The file is not removed to make room for another one: what it had reserved is room enough, or the series waits.
+TEST_F(ReplacedFile, StaysWhileTheStorageHasNoRoomForAnotherOne) {
+  config_.store.extent_bytes = 16 << 20;
+  penstock::testing::FullDisk disk(false);
+  Recorder recorder(disk.env(), config_, *events_, team_);
+  ASSERT_TRUE(recorder.start().ok());
+  ASSERT_TRUE(recorder.begin(series(4), nullptr).ok());
+  disk.fill();
+  EXPECT_TRUE(recorder.put(frame_with_value(0)).ok());
+  EXPECT_TRUE(std::filesystem::exists(path()));
+  EXPECT_FALSE(std::filesystem::exists(beside()));
+  struct stat left {};
+  ASSERT_EQ(::stat(path().c_str(), &left), 0);
+  EXPECT_LT(left.st_blocks * 512, 4 << 20) << "it keeps what it reserved for frames that it will not get";
+  recorder.stop();
+  disk.make_room();
+  expect_recoverable();
 }
 
 }  // namespace

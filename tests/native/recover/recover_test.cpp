@@ -411,6 +411,7 @@ TEST_F(RecoverTest, FlippedBitInAChunkThatTheIndexLacksIsALoss) {
     EXPECT_EQ(report.frames, 40u);
     EXPECT_EQ(report.missing, 1u);
     EXPECT_EQ(report.damaged, 1u);
+    EXPECT_EQ(report.lost_frames, 1u);
     ASSERT_EQ(report.findings.size(), 1u);
     EXPECT_EQ(report.findings.front().level, check::Level::error);
     const auto checked = check(path());
@@ -634,7 +635,8 @@ TEST_F(RecoverTest, OfACutFileNoMoreFramesAreLostThanWereCutOff) {
   ASSERT_TRUE(report.ok()) << report.error().message();
   const auto whole = report->frames - report->missing;
   EXPECT_LT(whole, sent);
-  const auto lost = report->lost_frames + report->damaged_frames;
+  const auto lost = report->lost_frames;
+  EXPECT_EQ(report->damaged_frames, 0u) << "arrived, but not understood: none did";
   EXPECT_GE(whole + lost, sent) << "what was sent is there or lost";
   const auto frame_bytes = rows * columns * sizeof(std::uint16_t);
   EXPECT_LE(report->lost_frames, size * 4 / 10 / frame_bytes + 3) << "the others were never sent";
@@ -642,6 +644,10 @@ TEST_F(RecoverTest, OfACutFileNoMoreFramesAreLostThanWereCutOff) {
   const auto checked = check(path());
   EXPECT_TRUE(has(checked, "frames are lost")) << text(checked);
   EXPECT_EQ(checked.lost_frames, lost);
+  EXPECT_EQ(checked.missing, report->missing);
+  const auto again = recover();
+  EXPECT_EQ(again->way, Way::nothing);
+  EXPECT_EQ(again->lost_frames, lost) << "also if there is nothing to do";
 }
 
 TEST_F(RecoverTest, WhatIsNotOfPenstockIsRefused) {

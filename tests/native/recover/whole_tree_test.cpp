@@ -141,7 +141,8 @@ class WholeTree : public check::testing::CheckTest {
 
   /// What a recovery may add or know otherwise.
   static Content comparable(Content content) {
-    for (const auto* name : {"/@penstock_rebuilt", "/@penstock_file_id", "/entry/elsewhere/end", "/entry/end_time"})
+    for (const auto* name : {"/@penstock_rebuilt", "/@penstock_file_id", "/entry/elsewhere/end", "/entry/end_time",
+                             "/entry/penstock/ended_by", "/entry/penstock/ended_by@description"})
       content.erase(name);
     return content;
   }

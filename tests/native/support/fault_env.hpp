@@ -96,6 +96,7 @@ class FaultFile final : public File {
     PEN_TRY(faults_->on_reserve(offset, size));
     return real_->reserve(offset, size);
   }
+  void discard(std::uint64_t offset, std::uint64_t size) override { real_->discard(offset, size); }
   std::uint64_t next_data(std::uint64_t offset) override { return real_->next_data(offset); }
   bool reserves() const override { return faults_->reserves && real_->reserves(); }
   bool locks() const override { return faults_->locks && real_->locks(); }

@@ -13,9 +13,9 @@ from rich.console import Console
 from penstock.files.inspect import FileInfo
 from penstock.files.missing import ranges_of
 from penstock.model.errors import ExitCode
-from penstock.model.events import CheckReport
+from penstock.model.events import CheckReport, RecoverReport
 from penstock.model.findings import NO_CHECKSUMS, NO_ROWS, NOT_COMPARED, Finding
-from penstock.report.tables import conclusion, info_page, missing_line, report_line
+from penstock.report.tables import conclusion, info_page, missing_line, recovery_lines, report_line
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -73,7 +73,7 @@ def test_text_file_is_not_called_damaged(tmp_path: Path, run: Run) -> None:
     assert "damage" not in checked.stdout
 
 
-def test_check_and_info_count_missing_frames_alike() -> None:
+def test_check_info_and_recover_count_missing_frames_alike() -> None:
     report = CheckReport(
         event="report",
         ok=True,
@@ -86,6 +86,10 @@ def test_check_and_info_count_missing_frames_alike() -> None:
     )
     words = "270 missing (3 damaged, 250 lost)"
     assert words in report_line(report.model_copy(update={"frame_chunks": 30}))
+    recovered = RecoverReport(
+        event="report", way="repair", frames=300, missing=270, lost_frames=250, damaged_frames=3
+    )
+    assert words in "".join(recovery_lines(recovered))
     info = FileInfo(file="a", bytes=1, ledger={"missing": 270}, reasons={"damaged": 3, "lost": 250})
     console = Console(width=200)
     with console.capture() as shown:

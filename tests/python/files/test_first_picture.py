@@ -5,7 +5,6 @@ from typing import Any
 
 import h5py
 import hdf5plugin  # noqa: F401
-import numpy
 import pytest
 import silx.io.nxdata.parse
 import silx.io.utils
@@ -132,10 +131,11 @@ def test_every_dataset_of_penstock_has_a_description(recorded: Recorded) -> None
         )
 
 
-def test_a_file_whose_recorder_died_can_be_shown(record: Record, run: Run, tmp_path: Path) -> None:
-    """It has no axis, as that would be as long as the frames that were announced."""
+def test_a_file_whose_recorder_died_is_shown_as_a_finished_one(
+    record: Record, run: Run, tmp_path: Path
+) -> None:
     path = ended_in_mid_series(record, tmp_path)
     assert run("recover", str(path)).returncode == 0
     plot = shown(path)
-    assert plot["scale"] == "log"
-    assert numpy.all([name is None for name in plot["axes"]])
+    assert (plot["scale"], plot["axes"]) == ("log", ["omega (degree)", None, None])
+    assert len(plot["values"]) == 100_000, "as many as were announced"

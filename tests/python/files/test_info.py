@@ -203,6 +203,39 @@ def test_frames_in_other_files_count_where_they_are_stored(tmp_path: Path) -> No
     assert info.data.ratio > 5
 
 
+@pytest.mark.parametrize("in_parts", [False, True])
+@pytest.mark.parametrize("is_there", [False, True], ids=["missing", "not readable"])
+def test_frames_whose_source_file_is_gone_do_not_count_as_received(
+    tmp_path: Path, in_parts: bool, is_there: bool
+) -> None:
+    """Frames 0, 2, 4 are in the first file, the others in the second one; of these one was never received."""
+    layout = h5py.VirtualLayout(shape=(6, 8, 12), dtype="uint16")
+    for number in range(2):
+        with h5py.File(tmp_path / f"s_member_{number}.h5", "w") as file:
+            file.create_dataset("entry/data/data", (3, 8, 12), "uint16", chunks=(1, 8, 12))
+        source = h5py.VirtualSource(f"s_member_{number}.h5", "entry/data/data", shape=(3, 8, 12))
+        layout[number::2] = source
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file.attrs.update(penstock_layout="per_writer", penstock_member_files="s_member_*.h5")
+        file["/entry/penstock/members"] = [f"s_member_{number}.h5" for number in range(2)]
+        if in_parts:
+            file.create_virtual_dataset("entry/penstock/parts/data_0", layout)
+            layout = h5py.VirtualLayout(shape=(6, 8, 12), dtype="uint16")
+            layout[0:6] = h5py.VirtualSource(".", "/entry/penstock/parts/data_0", shape=(6, 8, 12))
+        file.create_virtual_dataset("entry/data/data", layout)
+        states = file.create_dataset("entry/penstock/frame_state", data=numpy.array([1, 1, 1, 0, 1, 1], "u1"))
+        states.attrs.update(received=5, missing=1)
+    info = inspect_file(tmp_path / "s.h5")
+    assert (info.ledger["received"], info.unreachable) == (5, 0)
+    second = tmp_path / "s_member_1.h5"
+    second.unlink()
+    if is_there:
+        second.write_bytes(b"something else")
+    info = inspect_file(tmp_path / "s.h5")
+    assert (info.ledger["received"], info.unreachable) == (3, 2)
+    assert "3 received, 1 missing, 2 in source files that are missing or not readable" in shown(info)
+
+
 def test_a_flipped_bit_in_an_unfinished_file_does_not_hang(tmp_path: Path) -> None:
     """HDF5's SWMR reader tries a block with a wrong checksum 100 times, with pauses that double."""
     path = tmp_path / "swmr.h5"

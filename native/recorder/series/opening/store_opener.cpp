@@ -81,19 +81,13 @@ Result<void> StoreOpener::create(Encoding encoding, const std::vector<MetaColumn
   return {};
 }
 
-/// In place of the file of this series that is there, if one is.
+/// In place of the file of this series that is there, if one is. Without room for both, that one stays until there is.
 Result<std::unique_ptr<store::Store>> StoreOpener::make_store(const store::StoreOptions& options) {
   const auto& path = spec_.path();
   const auto layout = parts_.tree.layout(placement());
-  if (replaced_ != nullptr) {
-    PEN_ASSIGN(auto share, parts_.store.begin_file());
-    auto made = store::Store::replace(env_, path, layout, options, &parts_.settlement, std::move(share), *replaced_);
-    if (made.ok() || made.error().code() != Errc::no_space || !replaced_->still_named()) return made;
-    // The storage has no room for both files: remove the old one first, which has no frames.
-    PEN_TRY(env_.remove(path));
-    replaced_.reset();
-  }
   PEN_ASSIGN(auto share, parts_.store.begin_file());
+  if (replaced_ != nullptr)
+    return store::Store::replace(env_, path, layout, options, &parts_.settlement, std::move(share), *replaced_);
   return store::Store::create(env_, path, layout, options, &parts_.settlement, std::move(share));
 }
 

@@ -104,11 +104,14 @@ class UserLayout {
   /// What is known at the end, by the paths of Penstock's own tree, moved likewise. `made` is what apply() made.
   store::FinalValues apply(store::FinalValues own, const store::FileLayout& made, const Series& series,
                            const std::vector<MetaColumn>& columns, const EdgeValues& edges) const;
+  /// Where apply() puts a value of Penstock's own tree.
+  std::string place_of(const std::string& path, const Series& series, const std::vector<MetaColumn>& columns) const;
   /// Whether a value of each frame chooses its dataset. apply() does not do it for a scan.
   bool has_destinations() const { return destinations_.size() > 1; }
-  /// The group that takes over /entry/data, where it has no axes of its own and nothing of that name; else nothing.
-  std::optional<std::string> plot_group(const Series& series, const std::vector<MetaColumn>& columns,
-                                        const std::string& axis) const;
+  /// Where the axis of the frames' plot goes: into the group that takes over /entry/data, unless that has axes of its
+  /// own, or a dataset of that name.
+  std::optional<std::string> plot_axis_path(const Series& series, const std::vector<MetaColumn>& columns,
+                                            const std::string& axis) const;
   /// The frames' value that a column at `path` has; nothing where it has none. (The inverse of where apply() puts it.)
   std::optional<std::string> metadata_at(const std::string& path) const;
   /// Where the column of a frames' value is, or would be …

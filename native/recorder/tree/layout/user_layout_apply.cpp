@@ -401,14 +401,23 @@ FileLayout UserLayout::apply(FileLayout own, const Series& series, const std::ve
   return layout;
 }
 
-std::optional<std::string> UserLayout::plot_group(const Series& series, const std::vector<MetaColumn>& columns,
-                                                  const std::string& axis) const {
-  auto group = Destinations(nodes_, paths_, series, column_paths(columns)).of_group("/entry/data");
-  if (!group || paths_.contains(*group + "/" + axis)) return std::nullopt;
+std::string UserLayout::place_of(const std::string& path, const Series& series,
+                                 const std::vector<MetaColumn>& columns) const {
+  return Destinations(nodes_, paths_, series, column_paths(columns)).of(path);
+}
+
+std::optional<std::string> UserLayout::plot_axis_path(const Series& series, const std::vector<MetaColumn>& columns,
+                                                      const std::string& axis) const {
+  const auto columns_at = column_paths(columns);
+  const auto group = Destinations(nodes_, paths_, series, columns_at).of_group("/entry/data");
+  if (!group) return std::nullopt;
+  auto path = (*group == "/" ? "" : *group) + "/" + axis;
+  if (paths_.contains(path) || std::find(columns_at.begin(), columns_at.end(), path) != columns_at.end())
+    return std::nullopt;
   const auto node = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& each) { return each.path == *group; });
   const auto is_axes = [](const auto& attribute) { return attribute.name == "axes"; };
   const bool has_axes = node != nodes_.end() && std::any_of(node->attributes.begin(), node->attributes.end(), is_axes);
-  return has_axes ? std::nullopt : group;
+  return has_axes ? std::nullopt : std::optional(std::move(path));
 }
 
 store::FinalValues UserLayout::apply(store::FinalValues own, const FileLayout& made, const Series& series,

@@ -90,42 +90,61 @@ void add_axes(Tree& tree, const Series& series, bool of_detector) {
     if (node.path.starts_with(folder)) tree.value(node.path, std::move(node.value), std::move(node.attributes));
 }
 
-}  // namespace
+/// An axis in the tree, or the angles at the end of its frames.
+struct Angles {
+  store::FrameAxis axis;
+  std::vector<store::Attribute> attributes;
+  bool is_per_frame = false;
+};
 
-std::vector<ValueNode> axis_values(const Series& series, std::uint64_t frames) {
-  constexpr std::uint64_t angles_max = 1 << 24;  // of all axes: a hostile number of frames costs no more memory
-  const auto frames_max = angles_max / std::max<std::size_t>(1, 2 * series.goniometer.size());
+std::vector<Angles> angles_of(const Series& series) {
   const auto* chained = scan_axis(series);
-  std::vector<ValueNode> nodes;
+  std::vector<Angles> all;
+  const auto add = [&](Angles angles) {
+    const auto same = [&](const auto& other) { return other.axis.path == angles.axis.path; };
+    if (std::none_of(all.begin(), all.end(), same)) all.push_back(std::move(angles));
+  };
   for (const auto& axis : series.goniometer) {
-    const bool again =
-        std::any_of(nodes.begin(), nodes.end(), [&](const auto& n) { return n.path == axis_path(axis); });
-    if (again) continue;
     // An axis that stands still has one angle, except that of the sample's chain: DIALS counts images by its values.
     const bool is_per_frame = &axis == chained || axis.increment != 0;
-    std::vector<double> angles(is_per_frame ? std::clamp<std::uint64_t>(frames, 1, frames_max) : 1);
-    for (std::size_t i = 0; i < angles.size(); ++i) angles[i] = axis.start + static_cast<double>(i) * axis.increment;
-    nodes.push_back({axis_path(axis), store::vector_of(angles),
-                     &axis == chained ? transformation("rotation", "degree", {-1, 0, 0}, ".")
-                                      : std::vector<store::Attribute>{units("degree")}});
-    for (auto& angle : angles) angle += axis.increment;
-    nodes.push_back({axis_path(axis) + "_end", store::vector_of(angles), {units("degree")}});
+    add({{.path = axis_path(axis), .first = axis.start, .step = axis.increment},
+         &axis == chained ? transformation("rotation", "degree", {-1, 0, 0}, ".")
+                          : std::vector<store::Attribute>{units("degree")},
+         is_per_frame});
+    add({{.path = axis_path(axis) + "_end", .first = axis.start + axis.increment, .step = axis.increment},
+         {units("degree")},
+         is_per_frame});
   }
+  return all;
+}
+
+}  // namespace
+
+std::vector<store::FrameAxis> frame_axes(const Series& series) {
+  std::vector<store::FrameAxis> axes;
+  for (auto& angles : angles_of(series))
+    if (angles.is_per_frame) axes.push_back(std::move(angles.axis));
+  return axes;
+}
+
+std::vector<ValueNode> axis_values(const Series& series, std::uint64_t frames) {
+  const auto count = store::steps_of(frames, frame_axes(series).size());
+  std::vector<ValueNode> nodes;
+  for (auto& angles : angles_of(series))
+    nodes.push_back(
+        {angles.axis.path, store::steps(angles.axis, angles.is_per_frame ? count : 1), std::move(angles.attributes)});
   return nodes;
 }
 
-std::optional<ValueNode> axis_of_frames(const Series& series, std::uint64_t frames) {
-  constexpr std::uint64_t frames_max = 1 << 24;
-  if (frames == 0 || frames > frames_max) return std::nullopt;
+std::optional<store::FrameAxis> plot_axis(const Series& series) {
   const auto* axis = scan_axis(series);
   const bool turns = axis != nullptr && axis->increment != 0;
   if (!turns && !series.frame_time_s) return std::nullopt;
-  const double first = turns ? axis->start : 0.0;
-  const double step = turns ? axis->increment : *series.frame_time_s;
-  std::vector<double> values(frames);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<double>(i) * step;
-  const auto name = turns ? plain_name(axis->name) : std::string("time");
-  return ValueNode{"/entry/data/" + name, store::vector_of(values), {units(turns ? "degree" : "s")}};
+  return store::FrameAxis{.rule = store::FrameAxis::Rule::plot,
+                          .path = "/entry/data/" + (turns ? plain_name(axis->name) : std::string("time")),
+                          .first = turns ? axis->start : 0.0,
+                          .step = turns ? axis->increment : *series.frame_time_s,
+                          .units = turns ? "degree" : "s"};
 }
 
 void add_sample(Tree& tree, const Series& series, const std::string& name) {

@@ -11,6 +11,7 @@
 
 #include "frame/series.hpp"
 #include "recorder/tree/nexus/nexus_tree.hpp"
+#include "store/frame_axes.hpp"
 #include "store/layout.hpp"
 
 namespace penstock::recorder {
@@ -21,11 +22,14 @@ void add_sample(Tree& tree, const Series& series, const std::string& name);
 /// Adds the detector's place, its module and its arm's angle, below the detector's group.
 void add_detector_geometry(Tree& tree, const Series& series);
 
+/// The axes with an angle per frame, and how the angles follow from each other.
+std::vector<store::FrameAxis> frame_axes(const Series& series);
+
 /// The angles of all axes, for a series of `frames` frames.
 std::vector<store::ValueNode> axis_values(const Series& series, std::uint64_t frames);
 
 /// The values along the frames that viewers show, below /entry/data: the angle of the axis that turns, else seconds
-/// since the first frame. Nothing where neither is known, or of more than 2^24 frames.
-std::optional<store::ValueNode> axis_of_frames(const Series& series, std::uint64_t frames);
+/// since the first frame. Nothing where neither is known.
+std::optional<store::FrameAxis> plot_axis(const Series& series);
 
 }  // namespace penstock::recorder

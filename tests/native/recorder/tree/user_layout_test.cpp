@@ -279,6 +279,14 @@ TEST(UserLayout, FramesThatDoNotBringAValueLeaveThatOfOthers) {
   EXPECT_TRUE(has(made.values, "/last"));
 }
 
+TEST(UserLayout, AxisOfThePlotReplacesNoValueOfTheFrames) {
+  auto object = plan({group_at("/plot", "/entry/data"), frames_at("/plot/data")});
+  object["metadata_group"] = "/plot";
+  const auto layout = layout_of(object);
+  EXPECT_EQ(layout.plot_axis_path(series(), {{"time", ElementType::f64}}, "omega"), "/plot/omega");
+  EXPECT_FALSE(layout.plot_axis_path(series(), {{"omega", ElementType::f64}}, "omega"));
+}
+
 json with_destination(json object) {
   object["destination"] = "where";
   return object;
