@@ -36,7 +36,12 @@ SANITIZERS = {
     "TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:suppressions='{ROOT}/tests/native/tsan.supp'",
 }
 # Tests start hundreds of interpreters: these share their compiled modules, which stay out of the checkout.
-COMPILED = {"PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache"), "PYTHONDONTWRITEBYTECODE": ""}
+# NumPy starts no threads in them, which would only wait in a loop.
+INTERPRETERS = {
+    "PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache"),
+    "PYTHONDONTWRITEBYTECODE": "",
+    "OPENBLAS_NUM_THREADS": "1",
+}
 # A fresh clone checks only what differs from the one before: mypy compares texts, not their age.
 CHECKED = {"MYPY_CACHE_DIR": str(flaky.cache_folder() / "mypy")}
 
@@ -75,7 +80,7 @@ def pytest(*options: str) -> Command:
     spread = ("-n", PROCESSES, "--dist", "worksteal", f"--junitxml={junit}")
     command = (PYTHON, "-m", "pytest", "-q")
     again = (*command, "--last-failed", f"--junitxml={junit.with_suffix('.again')}", *options)
-    return Command("tests", (*command, *spread, *options), junit, COMPILED, again)
+    return Command("tests", (*command, *spread, *options), junit, INTERPRETERS, again)
 
 
 def fuzz(seconds_each: int) -> Command:

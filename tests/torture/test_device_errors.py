@@ -116,7 +116,7 @@ def killed_on_a_failing_device(at: Path) -> tuple[set[int], Verdict]:
 PARTS = 48  # of half a MiB each, of values that do not compress: half of them are too much for the device
 
 
-@pytest.mark.parametrize("sync", ["0", "0.2"])
+@pytest.mark.parametrize("sync", ["0", pytest.param("0.2", marks=pytest.mark.slow)])
 def test_a_journal_that_cannot_be_synced_ends_the_collector(sync: str, tmp_path: Path) -> None:
     """At once, with the reason; what was not acknowledged goes to the next one."""
     at = tmp_path / "at"

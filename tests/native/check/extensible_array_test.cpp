@@ -88,7 +88,7 @@ TEST_P(ExtensibleArray, DamagedItComesToAnEnd) {
   const auto whole = bytes_of(path());
   const auto whole_chunks = ours();
   ASSERT_TRUE(whole_chunks.has_value());
-  for (int round = 0; round < penstock::testing::rounds(200); ++round) {
+  for (int round = 0; round < penstock::testing::rounds(200, 8); ++round) {
     auto bytes = whole;
     for (int i = 0; i < 8; ++i) {
       const auto near =

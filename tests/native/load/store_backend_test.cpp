@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "../support/fault_env.hpp"
+#include "../support/rounds.hpp"
 #include "load_fixture.hpp"
 #include "team_fixture.hpp"
 
@@ -42,6 +43,7 @@ class StoreFiles : public LoadTest {
 };
 
 TEST_F(StoreFiles, WhatThreadsWroteIsReadBackWhole) {
+  constexpr auto transfers = testing::rounds(40U, 4U);  // of a thread
   for (const bool shared : {false, true})
     for (const auto* order : {"sequential", "random"})
       // Transfers that are copied into segments, and some that are written from where they are; fewer than fill one.
@@ -51,11 +53,11 @@ TEST_F(StoreFiles, WhatThreadsWroteIsReadBackWhole) {
         const auto document = stored(plan({{"shared", shared},
                                            {"segments", shared ? 5 : 1},
                                            {"order", order},
-                                           {"thread_bytes", 40 * transfer},
+                                           {"thread_bytes", transfers * transfer},
                                            {"transfer_bytes", transfer}}));
         EXPECT_TRUE(document["problem"].is_null()) << document["problem"];
         ASSERT_EQ(document["phases"].size(), 2U);
-        for (const auto& phase : document["phases"]) EXPECT_EQ(phase["operations"], 120);
+        for (const auto& phase : document["phases"]) EXPECT_EQ(phase["operations"], 3 * transfers);
         EXPECT_EQ(document["phases"][1]["mismatches"], 0);
         EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), shared ? 1 : 3);
       }

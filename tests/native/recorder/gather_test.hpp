@@ -93,13 +93,16 @@ class GatherTest : public RecorderFixture {
     return series;
   }
 
-  static std::uint16_t pixel(std::uint64_t number, std::uint64_t i, std::uint32_t channel = 0) {
-    return static_cast<std::uint16_t>(number * 331 + i + 7777 * channel);
+  static std::vector<std::uint16_t> pixels_of(std::uint64_t number, std::uint32_t channel = 0) {
+    std::vector<std::uint16_t> pixels(pixels_a_frame());
+    auto* const first = pixels.data();
+    for (std::size_t i = 0, count = pixels.size(); i < count; ++i)
+      first[i] = static_cast<std::uint16_t>(number * 331 + i + 7777 * channel);
+    return pixels;
   }
 
   static Frame frame(std::uint64_t number, Session session = nullptr, std::uint32_t channel = 0) {
-    auto content = std::make_shared<std::vector<std::uint16_t>>(pixels_a_frame());
-    for (std::size_t i = 0; i < content->size(); ++i) (*content)[i] = pixel(number, i, channel);
+    auto content = std::make_shared<std::vector<std::uint16_t>>(pixels_of(number, channel));
     Frame frame;
     frame.series_unique_id = "s";
     frame.number = FrameNumber{number};
@@ -169,9 +172,12 @@ class GatherTest : public RecorderFixture {
     const auto state = states();
     ASSERT_EQ(found.size(), frames * pixels_a_frame());
     ASSERT_EQ(state.size(), frames);
-    for (std::uint64_t n = 0; n < frames; ++n)
-      for (std::uint64_t i = 0; i < pixels_a_frame(); ++i)
-        ASSERT_EQ(found[n * pixels_a_frame() + i], state[n] == 1 ? pixel(n, i, channel) : fill) << n << " " << i;
+    const std::vector<std::uint16_t> absent(pixels_a_frame(), fill);
+    for (std::uint64_t n = 0; n < frames; ++n) {
+      const auto* first = found.data() + n * pixels_a_frame();
+      const std::vector<std::uint16_t> pixels(first, first + pixels_a_frame());
+      ASSERT_EQ(pixels, state[n] == 1 ? pixels_of(n, channel) : absent) << "frame " << n;
+    }
   }
 
   Config config_;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "../support/rounds.hpp"
 #include "store_fixture.hpp"
 
 namespace penstock::store::testing {
@@ -115,7 +116,8 @@ class StoreSizes : public StoreTest, public ::testing::WithParamInterface<std::t
 
 TEST_P(StoreSizes, EveryChunkIsAcceptedAndReadBack) {
   const auto [reserves, placement] = GetParam();
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(number_from("PENSTOCK_SIZES_SECONDS", 4));
+  const auto seconds = number_from("PENSTOCK_SIZES_SECONDS", penstock::testing::rounds<std::uint64_t>(4, 4));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   auto seed = number_from("PENSTOCK_SIZES_SEED", std::random_device{}());
   std::uint64_t cases = 0;
   do {

@@ -18,6 +18,7 @@ import pytest
 from bench_documents import frames_document
 from conftest import Run as RunCommand
 from jsonschema import Draft202012Validator
+from warm_command import popen
 
 from penstock.bench.data.folder import MANIFEST, BenchFolder
 from penstock.bench.statistics.figures import frame_figures, stream_figures
@@ -151,7 +152,7 @@ def test_an_interruption_leaves_a_document_and_nothing_else(tmp_path: Path) -> N
     output, target = tmp_path / "run.json", tmp_path / "target"
     target.mkdir()
     options = ("--frame-size", "4KiB", "--rate", "100", "--seconds", "600", "--yes")
-    with start("bench", "frames", str(target), *options, "--output", str(output)) as process:
+    with popen("bench", "frames", str(target), *options, "--output", str(output)) as process:
         wait_for_files(process, target)
         process.send_signal(signal.SIGINT)
         _, log = process.communicate(timeout=60)
@@ -168,7 +169,7 @@ def test_a_target_that_disappears_costs_no_figures(tmp_path: Path) -> None:
     output, target = tmp_path / "run.json", tmp_path / "target"
     target.mkdir()
     options = ("--frame-size", "4KiB", "--rate", "100", "--seconds", "600", "--yes")
-    with start("bench", "frames", str(target), *options, "--output", str(output)) as process:
+    with popen("bench", "frames", str(target), *options, "--output", str(output)) as process:
         wait_for_files(process, target)
         (folder,) = target.iterdir()
         while folder.exists():  # the generator makes files meanwhile
@@ -210,7 +211,7 @@ def test_a_generator_that_was_stopped_says_so(tmp_path: Path) -> None:
     output, target = tmp_path / "run.json", tmp_path / "target"
     target.mkdir()
     options = ("--frame-size", "4KiB", "--rate", "100", "--seconds", "3", "--yes")
-    with start("bench", "frames", str(target), *options, "--output", str(output)) as process:
+    with popen("bench", "frames", str(target), *options, "--output", str(output)) as process:
         wait_for_files(process, target)
         (generator,) = psutil.Process(process.pid).children()
         generator.suspend()
@@ -229,7 +230,7 @@ def test_a_generator_that_was_stopped_says_so(tmp_path: Path) -> None:
 def test_a_killed_run_is_cleaned_by_its_manifest(run: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("kept")
     options = ("--frame-size", "4KiB", "--rate", "100", "--seconds", "600", "--yes")
-    with start("bench", "frames", str(tmp_path), *options) as process:
+    with popen("bench", "frames", str(tmp_path), *options) as process:
         wait_for_files(process, tmp_path)
         process.kill()
         process.communicate(timeout=60)
@@ -254,7 +255,7 @@ def test_somebodys_file_in_the_way_is_not_removed(layout: str, run: RunCommand, 
     target.mkdir()
     options = ["--frame-size", "4KiB", "--rate", "50", "--seconds", "4"]
     options += ["--rename"] if layout == "file_a_frame" else ["--layout", layout]
-    with start("bench", "frames", str(target), *options, "--yes", "--output", str(output)) as process:
+    with popen("bench", "frames", str(target), *options, "--yes", "--output", str(output)) as process:
         wait_for_files(process, target)
         (folder,) = target.iterdir()
         foreign = folder / "frame-000000199.bin"
@@ -303,7 +304,7 @@ def test_a_signal_at_any_moment_leaves_nothing_behind(number: int, tmp_path: Pat
     """Also before the load generator runs, and when it has ended: SIGTERM is what a batch system sends."""
     options = ("--frame-size", "4KiB", "--rate", "50", "--seconds", "1", "--yes")
     for delay_s in (0.0, 0.004, 0.03, 1.2):
-        with start("bench", "frames", str(tmp_path), *options) as process:
+        with popen("bench", "frames", str(tmp_path), *options) as process:
             deadline = time.monotonic() + 60
             while not any(tmp_path.iterdir()) and time.monotonic() < deadline and process.poll() is None:
                 time.sleep(0.001)
@@ -313,16 +314,6 @@ def test_a_signal_at_any_moment_leaves_nothing_behind(number: int, tmp_path: Pat
         # An interpreter that is interrupted while it makes a class ends as of SIGINT, whoever handles that.
         assert process.returncode in (0, 1, 4, 130, 143, -signal.SIGINT), (delay_s, process.returncode, said)
         assert list(tmp_path.iterdir()) == [], (delay_s, said)
-
-
-def start(*arguments: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "penstock", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
 
 
 def wait_for_files(process: "subprocess.Popen[str]", target: Path, prefix: str = "frame-") -> None:
@@ -424,22 +415,25 @@ def test_bad_input_is_named(
     ],
 )
 def test_who_does_not_say_yes_is_told_the_same_everywhere(
-    command: tuple[str, ...], code: int, typed: bytes, tmp_path: Path
+    command: tuple[str, ...],
+    code: int,
+    typed: bytes,
+    run: RunCommand,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     terminal, its_end = os.openpty()
     try:
         os.write(terminal, typed)
         asked = subprocess.run(
             [sys.executable, "-m", "penstock", *command],
-            cwd=tmp_path, stdin=its_end, capture_output=True, text=True, timeout=60, check=False,
+            stdin=its_end, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
     finally:
         os.close(terminal)
         os.close(its_end)
-    unasked = subprocess.run(
-        [sys.executable, "-m", "penstock", *command],
-        cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    unasked = run(*command)
     assert (asked.returncode, unasked.returncode) == (code, 2), asked.stderr
     for finished in (asked, unasked):
         assert "nothing was written" in finished.stderr

@@ -3,8 +3,6 @@
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from bench_documents import frames_document, histogram, run_of
 from conftest import Run as RunCommand
 from hypothesis import given
 from hypothesis import strategies as st
+from warm_command import popen
 
 from penstock.bench.run.interference import check_under_way, effects
 from penstock.bench.statistics.values import values_of
@@ -157,10 +156,7 @@ def test_an_interruption_ends_both_and_leaves_a_shorter_campaign(tmp_path: Path)
     output, target = tmp_path / "campaign.json", tmp_path / "target"
     target.mkdir()
     options = ("--frame-size", "4KiB", "--rate", "100", "--seconds", "600", "--yes", "--output", str(output))
-    command = [sys.executable, "-m", "penstock", "bench", "frames", str(target), *options]
-    process = subprocess.Popen(
-        [*command, "--background", STREAM, "--blocks", "3"], stderr=subprocess.PIPE, text=True
-    )
+    process = popen("bench", "frames", str(target), *options, "--background", STREAM, "--blocks", "3")
     assert process.stderr is not None
     for line in process.stderr:
         if line.startswith("frames: "):

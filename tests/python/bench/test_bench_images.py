@@ -12,6 +12,7 @@ import numpy
 import pytest
 from conftest import Run as RunCommand
 
+from penstock.bench.data.frame_choice import frame_bytes_of
 from penstock.bench.data.images import ImageRequest, PixelType, make_template, own_images, template_file
 from penstock.model.bench.load import FramesWorkload, LoadPlan, PosixBackend
 from penstock.model.bench.runs import Run, Verdict
@@ -318,3 +319,17 @@ def test_bad_input_is_named(
     finished = run("bench", "frames", str(tmp_path), "--rate", "1", *options)
     assert finished.returncode == 2, finished.stderr
     assert all(word in finished.stderr for word in words), finished.stderr
+
+
+def test_cases_that_alternate_between_images_make_each_image_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[ImageRequest] = []
+
+    def counted(image: ImageRequest) -> Any:
+        made.append(image)
+        return make_template(image)
+
+    monkeypatch.setattr("penstock.bench.data.frame_choice.make_template", counted)
+    images = [ImageRequest(format=name, rows=7, columns=11, type="int32") for name in ("cbf", "tiff")]
+    sizes = [frame_bytes_of(None, None, None, image) for image in images * 3]
+    assert sizes == [make_template(image).frame_bytes for image in images] * 3
+    assert made == images

@@ -5,7 +5,6 @@ import os
 import signal
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from conftest import Run as RunCommand
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from warm_command import popen
 
 from penstock.bench.data.folder import BenchFolder
 from penstock.bench.data.trees import TreeSet
@@ -99,7 +99,7 @@ def test_the_table_has_its_classic_shape(run: RunCommand, tmp_path: Path) -> Non
 
 def test_a_killed_run_is_cleaned_and_what_others_put_there_is_named(run: RunCommand, tmp_path: Path) -> None:
     options = ("--items", "100000", "--depth", "1", "--branch", "2", "--only", "files", "--yes")
-    with start("bench", "metadata", str(tmp_path), *options) as process:
+    with popen("bench", "metadata", str(tmp_path), *options) as process:
         wait_for_files(process, tmp_path)
         process.kill()
         process.communicate(timeout=60)
@@ -124,7 +124,7 @@ def test_an_interruption_leaves_a_document_and_nothing_else(tmp_path: Path) -> N
     output, target = tmp_path / "run.json", tmp_path / "target"
     target.mkdir()
     options = ("--items", "300000", "--only", "files", "--yes", "--output", str(output))
-    with start("bench", "metadata", str(target), *options) as process:
+    with popen("bench", "metadata", str(target), *options) as process:
         wait_for_files(process, target)
         process.send_signal(signal.SIGINT)
         _, log = process.communicate(timeout=120)
@@ -135,16 +135,6 @@ def test_an_interruption_leaves_a_document_and_nothing_else(tmp_path: Path) -> N
     assert [each.operation for each in result.metadata] == ["tree_create"]
     assert result.document.metadata.phases[-1].operations < 300_000
     assert list(target.iterdir()) == []
-
-
-def start(*arguments: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "penstock", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
 
 
 def wait_for_files(process: "subprocess.Popen[str]", target: Path) -> None:

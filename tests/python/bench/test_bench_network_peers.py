@@ -5,7 +5,6 @@ import json
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from conftest import Run as RunCommand
 from network_ends import HEAD, SHORT, TOKEN, Listen, answer, connect, message
 from test_bench import valid_run
+from warm_command import popen
 
 
 def test_a_token_is_asked_for(run: RunCommand, listen: Listen, tmp_path: Path) -> None:
@@ -181,18 +181,7 @@ def test_silence_ends_within_a_limit(listen: Listen) -> None:
 
 def _measuring(address: str, output: Path, seconds: str) -> "subprocess.Popen[str]":
     options = ("--seconds", seconds, "--latency", "8B", "--latency-seconds", "0.1", "--yes")
-    command = [
-        sys.executable,
-        "-m",
-        "penstock",
-        "bench",
-        "network",
-        address,
-        *options,
-        "--output",
-        str(output),
-    ]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return popen("bench", "network", address, *options, "--output", str(output))
 
 
 def _until_it_transfers(process: "subprocess.Popen[str]") -> None:

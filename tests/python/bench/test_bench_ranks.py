@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import psutil
 import pytest
 from bench_documents import frames_document
 from conftest import end_with_family
+from warm_command import penstock, popen
 
 from penstock.bench.judge.rank_checks import check_ranks_end_together, rank_checks
 from penstock.bench.statistics.figures import metadata_figures
@@ -153,10 +153,8 @@ def test_ranks_make_names_and_look_up_those_of_another(
 def plain_files(tmp_path_factory: pytest.TempPathFactory) -> list[numpy.ndarray[Any, Any]]:
     """What two ranks write into a file each, through the kernel."""
     target = tmp_path_factory.mktemp("plain")
-    command = [sys.executable, "-m", "penstock", "bench", "stream", str(target), "--ranks", "2", "--keep"]
-    finished = subprocess.run(
-        [*command, *SMALL, "--no-read"], capture_output=True, text=True, timeout=WAIT_S, check=False
-    )
+    command = ("bench", "stream", str(target), "--ranks", "2", "--keep")
+    finished = penstock(*command, *SMALL, "--no-read", timeout_s=WAIT_S)
     measured(finished)
     files = sorted(target.glob("*/stream-*.bin"))
     assert len(files) == 2
@@ -237,11 +235,8 @@ class Command:
         target.mkdir()
         self.target = target
         self.output = target.parent / "run.json"
-        command = [sys.executable, "-m", "penstock", "bench", *options[:1], str(target), *options[1:]]
-        command += ["--ranks", "2", "--mpi", mpi, "--yes", "--output", str(self.output)]
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-        )
+        more = ("--ranks", "2", "--mpi", mpi, "--yes", "--output", str(self.output))
+        self.process = popen("bench", *options[:1], str(target), *options[1:], *more)
 
     def wait_for_files(self, pattern: str = "*-00000001*.bin") -> None:
         deadline = time.monotonic() + WAIT_S

@@ -4,7 +4,6 @@ import json
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import Run as RunCommand
 from jsonschema import Draft202012Validator
+from warm_command import popen
 
 from penstock.bench.campaign.campaigns import (
     left_of,
@@ -96,16 +96,6 @@ def test_repetitions_are_a_campaign_with_one_case(run: RunCommand, tmp_path: Pat
     assert list(memory.iterdir()) == []
 
 
-def start(*arguments: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "penstock", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
 def wait_until(process: "subprocess.Popen[str]", holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
@@ -126,7 +116,7 @@ def test_a_killed_campaign_goes_on_where_it_stopped(run: RunCommand, tmp_path: P
         return output.exists() and len(Campaign.model_validate_json(output.read_text()).runs) >= len(done) + 2
 
     for resume in ([], ["--resume"], ["--resume"]):
-        with start(*command, *resume) as process:
+        with popen(*command, *resume) as process:
             wait_until(process, has_grown)
             process.send_signal(signal.SIGKILL)
             process.communicate(timeout=60)
@@ -161,7 +151,7 @@ def test_an_interruption_tells_how_to_go_on(tmp_path: Path, memory: Path) -> Non
         str(output),
         "--yes",
     ]
-    with start(*command) as process:
+    with popen(*command) as process:
         wait_until(process, lambda: any(memory.glob("*/frame-*.bin")))
         process.send_signal(signal.SIGINT)
         _, log = process.communicate(timeout=60)

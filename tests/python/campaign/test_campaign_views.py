@@ -101,6 +101,7 @@ def test_a_line_without_a_sound_run_is_left_out() -> None:
     assert "bandwidth" not in drawn(campaign).svg
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_rates_of_a_table_have_one_unit() -> None:
     """1.1 GB/s among hundreds of MB/s is 1100 MB/s, in cells, lines and ranges."""
     _, rows = shown(campaign_with(PLOT.model_copy(update={"leave_out": {}}), cases=12))
@@ -124,6 +125,7 @@ def phase(name: str, seconds: float) -> StreamFigures:
     )
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_cells_without_a_figure_say_why() -> None:
     """Of a phase that was too short in each run that counts, and beside an invalid one."""
     view = View(kind="listing", columns=["threads"], values={"Write": "write", "Read": "read"})
@@ -154,6 +156,7 @@ def test_cells_without_a_figure_say_why() -> None:
     ]
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_listing_has_a_case_in_each_row_and_several_values() -> None:
     values = {"Most": "throughput", "Waits": "latency p50", "None": "no such value"}
     view = View(kind="listing", columns=["threads", "target"], values=values, aggregate="max")
@@ -169,6 +172,7 @@ def test_a_listing_has_a_case_in_each_row_and_several_values() -> None:
         assert shown(campaign_with(other, cases=2))[1][0][2] == text
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_listing_without_a_value_says_so() -> None:
     view = View(kind="listing", columns=["threads"], values={"Total": "both: total"})
     sections = page_of(campaign_with(view), "x.json").sections
@@ -273,12 +277,14 @@ def test_clients_are_an_axis_beside_servers() -> None:
     assert grid.cells[(2,), (2, 2)].middle == pytest.approx(110 / 120), "of one client with as many servers"
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_views_by_clients_say_what_is_missing() -> None:
     by_clients = View(kind="plot", value="throughput", rows="clients", columns=["target"])
     campaign = with_targets([DISK], {"disk": 100e6}, [by_clients])
     assert "give it with --target lab:SYSTEM,clients=N" in markdown_of([page_of(campaign, "x.json")])
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_views_by_servers_say_what_is_missing() -> None:
     views = [BY_SERVERS, OF_LOCAL]
     campaign = with_targets([DISK], {"disk": 100e6}, views)

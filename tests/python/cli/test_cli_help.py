@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import typer.main
 from typer.testing import CliRunner
+from warm_command import penstock
 
 from penstock.cli import application
 from penstock.cli.application import COMMANDS
@@ -158,20 +159,6 @@ def test_help_of_an_unknown_command_names_a_similar_one(arguments: list[str], wo
     assert [word for word in words if word not in shown.stderr] == []
 
 
-def _completed(words: str) -> list[str]:
-    environment = {
-        **os.environ,
-        "_PENSTOCK_COMPLETE": "complete_bash",
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(len(words.split(" ")) - 1),
-    }
-    code = "from penstock.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
-    )
-    return done.stdout.split()
-
-
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -189,8 +176,11 @@ def _completed(words: str) -> list[str]:
         ("penstock bench stream --sync ea", {"each"}),
     ],
 )
-def test_names_complete_with_tab(words: str, expected: set[str]) -> None:
-    assert expected <= set(_completed(words))
+def test_names_complete_with_tab(words: str, expected: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_PENSTOCK_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
+    assert expected <= set(penstock().stdout.split())
 
 
 def test_completion_script_is_for_this_command() -> None:

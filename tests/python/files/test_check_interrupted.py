@@ -1,13 +1,12 @@
 """A check that is interrupted reports how far it came and what it found until then."""
 
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import h5py
 import pytest
+from warm_command import popen
 
 from penstock.model.errors import ExitCode
 from penstock.model.events import CheckReport, Reached
@@ -34,13 +33,16 @@ def long_file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, ExitCode.INTERRUPTED), (signal.SIGTERM, ExitCode.TERMINATED)]
+    ("number", "code"),
+    [
+        (signal.SIGINT, ExitCode.INTERRUPTED),
+        pytest.param(signal.SIGTERM, ExitCode.TERMINATED, marks=pytest.mark.slow),
+    ],
 )
 def test_interrupted_check_of_a_fine_file_reports_no_damage(
     long_file: Path, number: signal.Signals, code: ExitCode
 ) -> None:
-    command = [sys.executable, "-m", "penstock", "check", str(long_file)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with popen("check", str(long_file)) as process:
         try:
             assert process.stderr is not None
             log = ""

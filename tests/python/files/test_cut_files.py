@@ -149,7 +149,7 @@ def run(folder: Path, layout: str, lengths: int) -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_no_frame_of_a_cut_file_is_called_complete_and_cannot_be_read(layout: str, tmp_path: Path) -> None:
-    run(tmp_path, layout, 3)
+    run(tmp_path, layout, 1)
 
 
 @pytest.mark.slow

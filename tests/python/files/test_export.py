@@ -116,7 +116,7 @@ def test_a_recorded_index_has_four_frames_in_its_first_block(recorded: dict[str,
     assert content[header + 8] == 4
 
 
-@pytest.mark.parametrize("reader", ["xds", "eiger"])
+@pytest.mark.parametrize("reader", [pytest.param("xds", marks=pytest.mark.slow), "eiger"])
 def test_pynxtools_misses_no_required_field(series: Callable[[str], Path], reader: str) -> None:
     done = export(series("one"), reader)
     command = [str(Path(sys.executable).with_name("pynx")), "validate", done.master]
@@ -691,8 +691,17 @@ def checked(path: Path) -> Result:
     return CliRunner().invoke(application, ["check", str(path)], catch_exceptions=False)
 
 
-@pytest.mark.parametrize(("reader", "single"), [("xds", False), ("eiger", False), ("eiger", True)])
-@pytest.mark.parametrize("copies", [False, True])
+@pytest.mark.parametrize(
+    ("copies", "reader", "single"),
+    [
+        (False, "xds", False),
+        (False, "eiger", True),
+        (True, "eiger", False),
+        pytest.param(False, "eiger", False, marks=pytest.mark.slow),
+        pytest.param(True, "xds", False, marks=pytest.mark.slow),
+        pytest.param(True, "eiger", True, marks=pytest.mark.slow),
+    ],
+)
 def test_the_check_knows_exports_and_misses_their_frames(
     series: Callable[[str], Path], reader: str, single: bool, copies: bool
 ) -> None:

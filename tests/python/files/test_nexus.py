@@ -43,7 +43,7 @@ def first_pixel_mm(file: h5py.File) -> list[float]:
     return [float(component) for component in place[:3]]
 
 
-@pytest.mark.parametrize("message", [start_message, full_message])
+@pytest.mark.parametrize("message", [pytest.param(start_message, marks=pytest.mark.slow), full_message])
 def test_pynxtools_finds_nothing_but_what_it_takes_amiss(recorded: Recorded, message: Any) -> None:
     frames = frames_of("uint16")
     path = recorded(frames, start=message("uint16", len(frames)))

@@ -17,6 +17,7 @@ from pathlib import Path
 import h5py
 import pytest
 from ports import free_ports
+from warm_command import program_in
 
 from penstock.programs.locate import find_program
 
@@ -117,14 +118,17 @@ def test_a_block_that_is_not_run_hides_no_other(tmp_path: Path) -> None:
 
 
 def bash(script: str, folder: Path, **more: str) -> None:
-    """With the `penstock` of this Python. `more` are variables; a PATH comes in front."""
-    more["PATH"] = ":".join(
-        [*filter(None, [more.get("PATH")]), str(Path(sys.executable).parent), os.environ["PATH"]]
-    )
+    """With a warm `penstock`, and this Python. `more` are variables; a PATH comes in front."""
+    programs = folder.with_name(f"{folder.name}-programs")
+    programs.mkdir()
+    asking = program_in(programs)
+    here = [str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]
+    more["PATH"] = ":".join([*filter(None, [more.get("PATH")]), *here])
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=folder,
         env=os.environ | more,
+        pass_fds=[asking],
         capture_output=True,
         text=True,
         timeout=WAIT_S,

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -16,7 +15,8 @@ import psutil
 import pytest
 from conftest import Run as RunCommand
 from jsonschema import Draft202012Validator
-from test_bench import start, wait_for_files
+from test_bench import wait_for_files
+from warm_command import popen
 
 from penstock.model.bench.runs import Run, Verdict
 
@@ -105,7 +105,7 @@ def test_an_interruption_leaves_what_was_measured_and_nothing_else(
     target, output, page = memory, tmp_path / "verdict.json", tmp_path / "verdict.html"
     options = ("--seconds", "8", "--yes")
     files = ("--output", str(output), "--report", str(page))
-    with start("verdict", "custom", str(target), *SMALL, *options, *files) as process:
+    with popen("verdict", "custom", str(target), *SMALL, *options, *files) as process:
         wait_for_files(process, target, "rate-")
         process.send_signal(number)
         _, log = process.communicate(timeout=60)
@@ -150,8 +150,7 @@ def test_a_signal_is_heard_though_nobody_reads_the_output(when: str, tmp_path: P
         filled(writing)
     seconds = "1" if when == "at the end" else "8"
     options = ("--quick", "--seconds", seconds, "--yes", "--output", str(output))
-    command = [sys.executable, "-m", "penstock", "verdict", "custom", str(target), *SMALL, *options]
-    process = subprocess.Popen(command, stdout=writing, stderr=writing, text=True, start_new_session=True)
+    process = popen("verdict", "custom", str(target), *SMALL, *options, stdout=writing, stderr=writing)
     try:
         if when == "from the start":
             wait_until_blocked(process)
@@ -184,7 +183,7 @@ def test_a_command_that_is_killed_leaves_the_document_of_the_steps_before(tmp_pa
     target, output = tmp_path / "target", tmp_path / "verdict.json"
     target.mkdir()
     options = ("--seconds", "2", "--soak", "600", "--search-time", "0", "--yes", "--output", str(output))
-    with start("verdict", "custom", str(target), *SMALL, *options) as process:
+    with popen("verdict", "custom", str(target), *SMALL, *options) as process:
         wait_for_document(process, output)
         process.kill()
         process.communicate(timeout=60)
@@ -198,7 +197,7 @@ def test_a_target_that_vanishes_between_steps_costs_no_figures(tmp_path: Path) -
     target, output = tmp_path / "target", tmp_path / "verdict.json"
     target.mkdir()
     options = ("--seconds", "2", "--soak", "600", "--search-time", "0", "--yes", "--output", str(output))
-    with start("verdict", "custom", str(target), *SMALL, *options) as process:
+    with popen("verdict", "custom", str(target), *SMALL, *options) as process:
         wait_for_document(process, output)
         while target.exists():  # the generator makes files meanwhile
             shutil.rmtree(target, ignore_errors=True)
@@ -218,7 +217,7 @@ def test_a_verdict_whose_document_cannot_be_written_is_shown(
     """Somebody takes the place of the document while it measures: it stays theirs."""
     output, page = tmp_path / "verdict.json", tmp_path / "page.html"
     options = ("--seconds", "2", "--quick", "--yes", "--output", str(output), "--report", str(page))
-    with start("verdict", "custom", str(memory), *SMALL, *options) as process:
+    with popen("verdict", "custom", str(memory), *SMALL, *options) as process:
         wait_for_files(process, memory, "full-speed-")
         output.write_text("mine")
         shown, log = process.communicate(timeout=60)
@@ -236,7 +235,7 @@ def test_a_verdict_whose_document_cannot_be_written_is_shown(
 def test_somebodys_file_in_the_folder_takes_nothing_from_the_answer(memory: Path, tmp_path: Path) -> None:
     output = tmp_path / "verdict.json"
     options = ("--seconds", "2", "--quick", "--yes", "--output", str(output))
-    with start("verdict", "custom", str(memory), *SMALL, *options) as process:
+    with popen("verdict", "custom", str(memory), *SMALL, *options) as process:
         wait_for_files(process, memory, "rate-")
         (folder,) = memory.iterdir()
         (folder / "mine").write_text("mine")
@@ -251,9 +250,9 @@ def test_somebodys_file_in_the_folder_takes_nothing_from_the_answer(memory: Path
 @pytest.mark.slow
 def test_a_run_beside_another_one_on_the_same_target_says_so(tmp_path: Path) -> None:
     options = ("--frame-size", "4KiB", "--rate", "20", "--yes", "--json")
-    with start("bench", "frames", str(tmp_path), *options, "--seconds", "600") as first:
+    with popen("bench", "frames", str(tmp_path), *options, "--seconds", "600") as first:
         wait_for_files(first, tmp_path)
-        with start("bench", "frames", str(tmp_path), *options, "--seconds", "2") as second:
+        with popen("bench", "frames", str(tmp_path), *options, "--seconds", "2") as second:
             text, log = second.communicate(timeout=60)
         first.send_signal(signal.SIGINT)
         first.communicate(timeout=60)
@@ -366,7 +365,7 @@ def test_a_ring_keeps_within_its_space(run: RunCommand, tmp_path: Path) -> None:
     for layout in ("file_a_frame", "file_a_writer"):
         output = tmp_path / f"{layout}.json"  # nobody reads its output while the sizes are looked at
         options = ("--rows", "128", "--columns", "128", "--rate", "400", "--seconds", "3", "--quick")
-        with start(
+        with popen(
             "verdict", "custom", str(target), *options, "--space", "4MB", "--layout", layout,
             "--writers", "2", "--yes", "--output", str(output),
         ) as process:  # fmt: skip

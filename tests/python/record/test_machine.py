@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Record, RecordCommand
+from warm_command import popen
 
 from penstock.model.events import RecorderProgress
 
@@ -41,14 +42,14 @@ def threads(pid: int) -> dict[str, set[str]]:
     return found
 
 
-def detector(address: str, *arguments: str) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "penstock", "simulate", *LARGE, "--to", f"tcp://{address}", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def detector(address: str, *arguments: str) -> "subprocess.Popen[str]":
+    command = ("simulate", *LARGE, "--to", f"tcp://{address}", *arguments)
+    return popen(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def recording(
     record: Record, tmp_path: Path, placement: str
-) -> tuple[RecordCommand, "subprocess.Popen[bytes]"]:
+) -> tuple[RecordCommand, "subprocess.Popen[str]"]:
     """A recorder in the middle of a series."""
     configuration = tmp_path / "record.yaml"
     configuration.write_text(f"machine: {placement}\n")

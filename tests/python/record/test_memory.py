@@ -2,7 +2,6 @@
 
 import stat
 import subprocess
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from conftest import Record
 from plain_client import ACK, CLOSED, END, IMAGE, Client, frames_of, image_fields
 from pusher import Pusher
+from warm_command import popen
 
 from penstock.model.events import SeriesStart
 
@@ -118,8 +118,9 @@ def test_open_series_with_a_thousand_columns_each_take_a_bounded_memory(
 def test_short_series_of_small_frames_is_sent_with_little_memory(record: Record, tmp_path: Path) -> None:
     recorder = record(tmp_path)
     shape = ("custom", "--rows", "64", "--columns", "96", "--frames", "40", "--rate", "40")
-    command = (sys.executable, "-m", "penstock", "simulate", *shape, "--to", f"tcp://{recorder.address}")
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as sender:
+    nothing = subprocess.DEVNULL
+    command = ("simulate", *shape, "--to", f"tcp://{recorder.address}")
+    with popen(*command, stdout=nothing, stderr=nothing) as sender:
         recorder.until(SeriesStart)  # all images are prepared by then
         peak = peak_mib(native_child(sender.pid, "penstock-det"))
         assert sender.wait(60) == 0

@@ -63,6 +63,7 @@ def test_documents_are_sorted_by_target_and_date() -> None:
     assert texts_of(page)[0][2:5] == ["Run of frames on /a", "valid", "throughput 10 MB/s"]
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_each_kind_of_document_says_what_it_found() -> None:
     comparison = compare(set_of("A.json", [0], throughput=[9e9]), set_of("B.json", [1], throughput=[1e9]))
     documents: dict[str, Shown] = {
@@ -94,6 +95,7 @@ def test_each_kind_of_document_says_what_it_found() -> None:
     assert invalid[4].state == "void", "its metric is not to be used"
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_campaign_has_a_row_for_each_target() -> None:
     folders = {"ssd": "/ssd", "far": "/far"}
     runs = []
@@ -148,6 +150,7 @@ def test_names_of_targets_break_no_table(name: str) -> None:
     assert len(lines) == 4
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_document_has_one_title_in_a_report() -> None:
     """In the overview, and on its own page."""
     documents: dict[str, Shown] = {"v": a_verdict(), "c": a_campaign(), "r": a_run(), "y": a_rehearsal()}

@@ -74,6 +74,7 @@ def test_several_documents_are_one_page() -> None:
     assert [tag for tag, _ in Parsed(html).tags].count("article") == 3
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_verdict_says_what_matters() -> None:
     page = page_of(DOCUMENTS["verdict"], "x.json")
     assert page.answer == "Yes (95 % confidence)"
@@ -200,6 +201,7 @@ def test_invalid_figures_are_marked_wherever_they_stand(document: Document) -> N
     assert {line["validity"] for line in lines_of({"x.json": document})} == {"invalid"}
 
 
+@pytest.mark.usefixtures("without_plots")
 @pytest.mark.parametrize(
     ("step", "why"),
     [
@@ -252,6 +254,7 @@ def test_valid_figures_are_not_marked() -> None:
     assert "INVALID" not in html
 
 
+@pytest.mark.usefixtures("without_plots")
 @pytest.mark.parametrize(
     "document",
     [a_run(interrupted=True), a_run(problem="no space"), a_verdict("it was interrupted"), a_campaign(made=5)],
@@ -264,11 +267,13 @@ def test_what_was_cut_short_has_a_banner(document: Document) -> None:
     assert {line["incomplete"] for line in lines_of({"x.json": document})} == {"yes"}
 
 
+@pytest.mark.usefixtures("without_plots")
 @pytest.mark.parametrize("document", DOCUMENTS.values())
 def test_what_is_complete_has_no_banner_of_that(document: Document) -> None:
     assert not any("Incomplete" in banner.text for banner in page_of(document, "x.json").banners)
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_campaign_shows_medians_of_sound_runs_and_how_sure_they_are() -> None:
     campaign = a_campaign()
     values = [each.run.frames.carried_bytes_per_s for each in campaign.runs if each.run.frames is not None]
@@ -285,6 +290,7 @@ def test_a_campaign_shows_medians_of_sound_runs_and_how_sure_they_are() -> None:
     assert "1 of 8 runs are invalid" in words
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_campaign_without_a_run_and_one_with_invalid_runs_alone_have_a_page() -> None:
     require_alone_and_accessible(html_of([page_of(a_campaign(made=0), "x.json")]))
     campaign = a_campaign()
@@ -387,6 +393,7 @@ def a_campaign_of_two_targets() -> Campaign:
     )
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_campaign_names_all_its_targets() -> None:
     campaign = a_campaign_of_two_targets()
     page = page_of(campaign, "x.json")
@@ -401,6 +408,7 @@ def test_a_campaign_names_all_its_targets() -> None:
     assert none.subtitle.endswith("; no run")
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_every_back_end_has_a_page() -> None:
     for backend in (
         {"kind": "store", "folder": "/x"},

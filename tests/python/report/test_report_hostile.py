@@ -104,8 +104,15 @@ def harmless_tags(name: str) -> list[str]:
     return Parsed(html_of([page_of(hostile(SMALL[name], "harmless"), "harmless")])).outside_svg
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-@pytest.mark.parametrize("name", SMALL)
+# The gate tries each text in one kind of document, and two in all: campaigns have several plots to draw.
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param(name, text, id=f"{name}-{number}", marks=() if number in often else pytest.mark.slow)
+        for name, often in (("run", range(len(HOSTILE))), ("verdict", (0, 6)), ("campaign", (0, 6)))
+        for number, text in enumerate(HOSTILE)
+    ],
+)
 def test_no_text_in_a_document_breaks_its_page(name: str, text: str) -> None:
     """The tags are those that the same page with a harmless text has."""
     document = hostile(SMALL[name], text)
@@ -200,6 +207,7 @@ def page_of_a_verdict() -> str:
     return html_of([page_of(a_verdict().model_copy(update={"steps": steps}), "x.json")])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 @pytest.mark.parametrize("width", [1200, 1600])
 def test_a_verdict_fits_a_window(page_of_a_verdict: str, tmp_path: Path, width: int) -> None:

@@ -61,7 +61,13 @@ def limited(place: Path, patch: pytest.MonkeyPatch, kind: str, share: float, **c
     return run_of(place, LIMITED, **changed)
 
 
-@pytest.mark.parametrize("kind", [name for name, *_ in KINDS])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(name, marks=() if name in ("deletes", "write bandwidth") else pytest.mark.slow)
+        for name, *_ in KINDS
+    ],
+)
 def test_the_first_limit_is_named(memory: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     run = limited(memory, monkeypatch, kind, 0.4)
     assert run.science is not None

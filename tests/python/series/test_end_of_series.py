@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from conftest import Record, RecordCommand, Run
 from detector_stream import multi_dimensional
 from plain_client import CLOSED, END, ERROR, RESUME, START, Client, frames_of, start_fields
 from test_ranks import Job
+from warm_command import popen
 
 from penstock.model.events import RecorderSeriesEnd, Rejected, SeriesStart
 
@@ -330,9 +330,8 @@ def test_a_series_that_was_ended_early_is_not_called_complete(
 
 
 def test_what_the_recorder_says_stands_on_the_terminal_once(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "penstock", "record", "--folder", str(tmp_path)]
-    command += ["--listen", "127.0.0.1:0", "--series", "1"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as recorder:
+    command = ("record", "--folder", str(tmp_path), "--listen", "127.0.0.1:0", "--series", "1")
+    with popen(*command, stdout=subprocess.DEVNULL) as recorder:
         assert recorder.stderr is not None
         address = recorder.stderr.readline().split()[-1].removeprefix("tcp://")
         with Client(address) as client:

@@ -3,9 +3,9 @@
 A start of the command costs a third of a second of processor time, nearly all of it imports. A test that is
 about starting itself (signals, environments, what an installed command loads) starts a process of its own.
 
-One process (the starter) waits for requests on a socket; for each it forks a minder, which forks the run,
-waits for it and tells how it ended. So runs can overlap, and the starter never waits. The minder of a run
-that stays (`popen`) does not wait but ends: the run then is a child of the process that asked for it.
+One process (the starter) waits for requests on a socket; for each it forks the run, and tells how it ended.
+So runs can overlap. A run that stays (`popen`) is forked by a minder, which ends at once: the run then is a
+child of the process that asked for it. A fork takes some ten milliseconds, as much as many a run itself.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import importlib
 import json
 import os
 import pkgutil
+import selectors
 import signal
 import socket
 import struct
@@ -25,7 +26,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 _PID = struct.Struct("=i")
 _REQUEST_BYTES_MAX = 1 << 20
@@ -42,6 +43,7 @@ class WarmCommand:
                 [sys.executable, __file__, str(far.fileno())],
                 pass_fds=[far.fileno()],
                 stdin=subprocess.DEVNULL,
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # a fork would end and start its threads
             )
 
     def close(self) -> None:
@@ -71,6 +73,11 @@ class WarmCommand:
     ) -> subprocess.Popen[str]:
         """`penstock ARGUMENTS`, in this folder and environment and a session of its own."""
         return _Staying(self, arguments, stdout, stderr)
+
+    @property
+    def asking(self) -> int:
+        """The descriptor that requests go through. Other processes that have it may ask as well."""
+        return self._near.fileno()
 
     def start_child(self, arguments: tuple[str, ...], out: int, err: int) -> int:
         """Starts a run as a child of this process; returns its process ID."""
@@ -143,6 +150,19 @@ def popen(
     return _warm().popen(*arguments, stdout=stdout, stderr=stderr)
 
 
+def program_in(folder: Path) -> int:
+    """Makes a `penstock` for scripts; returns a descriptor that the script must inherit (`pass_fds`).
+
+    A script may start it in the background and send it signals.
+    """
+    asking = _warm().asking
+    asks = f"{sys.executable} -IS {Path(__file__).with_name('warm_program.py')} {asking}"
+    program = folder / "penstock"
+    program.write_text(f'#!/bin/sh\nexec {asks} "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    return asking
+
+
 def _whole(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read().decode()
@@ -191,24 +211,23 @@ def _command(arguments: list[str], folder: str, environment: dict[str, str], pro
     return 0
 
 
-def _mind(request: bytes, answers: int, out: int, err: int) -> None:
-    """Forks the run, tells its process and, unless it stays, how it ended."""
-    asked = json.loads(request)
+def _run(run: dict[str, Any], answers: int, out: int, err: int) -> NoReturn:
+    """Runs the command in this process, and ends it."""
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    for descriptor in (answers, out, err):
+        os.close(descriptor)
+    os._exit(_ended(_command(**run)))
+
+
+def _mind(run: dict[str, Any], answers: int, out: int, err: int) -> NoReturn:
+    """Forks a run that stays, tells its process and ends."""
     pid = os.fork()
     if pid == 0:
-        if asked["stays"]:
-            os.setsid()
-        os.dup2(out, 1)
-        os.dup2(err, 2)
-        for descriptor in (answers, out, err):
-            os.close(descriptor)
-        os._exit(_ended(_command(**asked["run"])))
+        os.setsid()
+        _run(run, answers, out, err)
     os.write(answers, _PID.pack(pid))
-    if asked["stays"]:
-        return
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    with contextlib.suppress(BrokenPipeError):
-        os.write(answers, _PID.pack(code))
+    os._exit(0)
 
 
 def _ended(code: int) -> int:
@@ -224,25 +243,62 @@ def _ended(code: int) -> int:
     return code & 0xFF
 
 
-def _serve(requests: socket.socket) -> None:
-    while True:
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:  # minders that have ended
-                pass
-        request, files, _, _ = socket.recv_fds(requests, _REQUEST_BYTES_MAX, 3)
+class _Starter:
+    def __init__(self, requests: socket.socket) -> None:
+        self._requests = requests
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(requests, selectors.EVENT_READ)
+        self._running: dict[int, tuple[int, int]] = {}  # by its pidfd: a process, and where its end is told
+
+    def serve(self) -> None:
+        """Until nobody can ask for a run, and all have ended."""
+        is_asked = True
+        while is_asked or self._running:
+            for key, _ in self._selector.select():
+                if key.fd != self._requests.fileno():
+                    self._tell_end(key.fd)
+                elif not self._start_one():
+                    is_asked = False
+                    self._selector.unregister(self._requests)
+
+    def _start_one(self) -> bool:
+        request, files, _, _ = socket.recv_fds(self._requests, _REQUEST_BYTES_MAX, 3)
         if not request:
-            with contextlib.suppress(ChildProcessError):
-                while os.waitpid(-1, 0)[0]:
-                    pass
-            return
-        if os.fork() == 0:
-            requests.close()
-            _mind(request, *files)
-            os._exit(0)
-        for descriptor in files:
+            return False
+        asked = json.loads(request)
+        pid = os.fork()
+        if pid == 0:
+            self._let_go()
+            (_mind if asked["stays"] else _run)(asked["run"], *files)
+        answers, *others = files
+        for descriptor in others:
             os.close(descriptor)
+        if not asked["stays"]:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(answers, _PID.pack(pid))
+        ended = os.pidfd_open(pid)
+        self._running[ended] = pid, answers
+        self._selector.register(ended, selectors.EVENT_READ)
+        return True
+
+    def _let_go(self) -> None:
+        """Closes what is not of a new process."""
+        self._requests.close()
+        self._selector.close()
+        for ended, (_, answers) in self._running.items():
+            os.close(ended)
+            os.close(answers)
+
+    def _tell_end(self, ended: int) -> None:
+        pid, answers = self._running.pop(ended)
+        self._selector.unregister(ended)
+        os.close(ended)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        with contextlib.suppress(BrokenPipeError):  # nobody listens to a minder's
+            os.write(answers, _PID.pack(code))
+        os.close(answers)
 
 
 if __name__ == "__main__":
     _load_everything()
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _Starter(socket.socket(fileno=int(sys.argv[1]))).serve()

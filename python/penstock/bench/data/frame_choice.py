@@ -1,6 +1,7 @@
 """What a frame is: plain bytes, or a file that image readers open."""
 
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -62,7 +63,7 @@ def frame_bytes_of(
             )
         return make_template(image).frame_bytes
     if image is not None:
-        return make_template(image).frame_bytes
+        return _bytes_of_made(image)
     if (size is None) == (shape is None):
         raise UsageError("exactly one of --frame-size and --shape is required", "give one of them")
     if size is not None:
@@ -74,3 +75,9 @@ def frame_bytes_of(
         return size
     rows, columns = rows_and_columns(shape or "")
     return rows * columns * pixel_bytes(type_ or _TYPE)
+
+
+@lru_cache(maxsize=64)
+def _bytes_of_made(image: ImageRequest) -> int:
+    """Returns the size that `make_template` takes a second to find. It keeps the last image in memory only."""
+    return make_template(image).frame_bytes
