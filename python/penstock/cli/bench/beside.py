@@ -22,7 +22,6 @@ from penstock.model.bench.campaigns import CaseRun
 from penstock.model.bench.runs import Run
 from penstock.model.errors import ExitCode, UsageError
 from penstock.programs.beside import RepeatedCommand
-from penstock.report.interference import effects_view, run_line, second_plan_view
 from penstock.report.remaining import left_text
 
 Beside = Annotated[
@@ -134,6 +133,8 @@ def require_room_for_both(
 
 def show_second(second: Second | None, blocks: int | None, *, dry_run: bool) -> None:
     if second is not None:
+        from penstock.report.interference import second_plan_view
+
         plan_console(dry_run=dry_run).print(second_plan_view(second, blocks or BLOCKS))
 
 
@@ -141,6 +142,8 @@ def interference(
     first: Callable[[], Run], second: Second, blocks: int, seed: int, output: Path | None, json: bool
 ) -> None:
     """Measures, shows and writes the campaign. Raises typer.Exit if it ended early or is invalid."""
+    from penstock.report.interference import effects_view, run_line
+
     console, begun, runs = info(), time.monotonic(), 0
 
     def report(done: CaseRun) -> None:
