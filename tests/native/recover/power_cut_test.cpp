@@ -70,7 +70,8 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
 class PowerCut : public CheckTest, public ::testing::WithParamInterface<Case> {
  protected:
   static constexpr std::uint64_t frames = 300;
-  static constexpr std::size_t images_max = penstock::testing::rounds<std::size_t>(12, 6);  ///< judged, at most, and a few
+  static constexpr std::size_t images_max =
+      penstock::testing::rounds<std::size_t>(12, 6);  ///< judged, at most, and a few
 
   store::StoreOptions options(std::mt19937_64& random) const {
     store::StoreOptions options;

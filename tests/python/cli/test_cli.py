@@ -346,7 +346,10 @@ def test_absent_programs_are_told_with_the_remedy(tmp_path: Path, monkeypatch: p
         (["info", "absent.h5"], {"rich.table", "numpy", "h5py", "yaml", "penstock.model.events"}),
         (["check", "absent.h5"], {"rich.table", "numpy", "h5py", "yaml", "penstock.model.events"}),
         (["plan", "--help"], {"h5py", "hdf5plugin", "fabio", "matplotlib", "scipy"}),
-        (["bench", "frames", "--help"], {"h5py", "hdf5plugin", "fabio", "matplotlib", "scipy"}),
+        (
+            ["bench", "frames", "--help"],
+            {"h5py", "hdf5plugin", "fabio", "matplotlib", "scipy", "penstock.bench.campaign.campaigns"},
+        ),
     ],
 )
 def test_command_loads_only_the_libraries_that_it_needs(arguments: list[str], absent: set[str]) -> None:

@@ -156,7 +156,7 @@ def program_in(folder: Path) -> int:
     A script may start it in the background and send it signals.
     """
     asking = _warm().asking
-    asks = f"{sys.executable} -IS {Path(__file__).with_name('warm_program.py')} {asking}"
+    asks = f"{sys.executable} -IS {Path(__file__).with_name('programs') / 'warm_program.py'} {asking}"
     program = folder / "penstock"
     program.write_text(f'#!/bin/sh\nexec {asks} "$@"\n', encoding="utf-8")
     program.chmod(0o755)

@@ -79,5 +79,5 @@ def frame_bytes_of(
 
 @lru_cache(maxsize=64)
 def _bytes_of_made(image: ImageRequest) -> int:
-    """Returns the size that `make_template` takes a second to find. It keeps the last image in memory only."""
+    """Returns a size that takes `make_template` up to a second, which keeps only the last image in memory."""
     return make_template(image).frame_bytes

@@ -22,7 +22,6 @@ from penstock.model.bench.campaigns import CaseRun
 from penstock.model.bench.runs import Run
 from penstock.model.errors import ExitCode, UsageError
 from penstock.programs.beside import RepeatedCommand
-from penstock.report.interference import effects_view, run_line, second_plan_rows
 from penstock.report.remaining import left_text
 
 Beside = Annotated[
@@ -134,13 +133,19 @@ def require_room_for_both(
 
 def beside_rows(second: Second | None, blocks: int | None) -> dict[str, str]:
     """What a plan says of the background load, if there is one."""
-    return {} if second is None else second_plan_rows(second, blocks or BLOCKS)
+    if second is None:
+        return {}
+    from penstock.report.interference import second_plan_rows
+
+    return second_plan_rows(second, blocks or BLOCKS)
 
 
 def interference(
     first: Callable[[], Run], second: Second, blocks: int, seed: int, output: Path | None, json: bool
 ) -> None:
     """Measures, shows and writes the campaign. Raises typer.Exit if it ended early or is invalid."""
+    from penstock.report.interference import effects_view, run_line
+
     console, begun, runs = info(), time.monotonic(), 0
 
     def report(done: CaseRun) -> None:

@@ -30,7 +30,6 @@ from penstock.cli.bench.beside import (
     parse_second,
     require_room_for_both,
 )
-from penstock.cli.campaign.running import repeat
 from penstock.cli.common import fail, out, print_json, require_new, warn
 from penstock.cli.documents import written_whatever_happens
 from penstock.cli.lab.targets import laboratory_storage
@@ -187,6 +186,8 @@ def run_job(job: Job, how: How, second: Second | None, seed: int) -> None:
         run=lambda folder, telling: profiled(how.profile, lambda: job.run(folder, telling), telling.log),
     )
     if how.repetitions is not None:
+        from penstock.cli.campaign.running import repeat
+
         repeat(looked_at, how.place, how.repetitions, how.output, how.json, telling)
         return
     if second is not None:
