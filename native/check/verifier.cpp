@@ -113,6 +113,7 @@ ChunkTask Verifier::task_for(const ChunkRecord& record, const SegmentHeader& seg
   ChunkTask task;
   task.address = segment.address + record.offset;
   task.segment_end = segment.address + segment.segment_bytes;
+  task.zero_sectors = record.zero_sectors;
   task.size = record.size;
   task.filter_mask = record.filter_mask;
   task.crc = record.crc;
@@ -241,7 +242,7 @@ void Verifier::verify_large_chunk(const ChunkTask& task, Memory& memory) {
 /// Of a chunk that the index does not name. If its end was never written, the recorder died while it wrote, or the
 /// write failed: nobody was notified that it is safe. Otherwise its frame is lost.
 void Verifier::report_not_whole(const ChunkTask& task) {
-  if (store::was_cut_short(file_, {task.address, task.size, task.segment_end}))
+  if (store::was_cut_short(file_, {task.address, task.size, task.segment_end, task.zero_sectors}))
     findings_.add({Level::warning, "a chunk has no end", where(task), "the checksum of its record", "another",
                    "it was not completely written, or is cut off: readers see the fill value", options_.unfinished});
   else

@@ -37,7 +37,8 @@ struct ChunkTask {
   std::uint32_t frames_there = ~std::uint32_t{0};  ///< of a chunk of several: bit i is the ith
   std::uint16_t dataset = 0;                       ///< where it has a record: its number in the description …
   std::uint32_t record_frame = 0;                  ///< … its `frame` …
-  std::uint64_t segment_end = 0;                   ///< … and the end of its segment
+  std::uint64_t segment_end = 0;                   ///< … the end of its segment …
+  std::uint16_t zero_sectors = 0;                  ///< … and what of its end are only zeros
 };
 
 struct VerifierOptions {

@@ -58,7 +58,7 @@ void take_records(File& file, const SegmentHeader& header, Segments& segments, c
     }
     segments.candidates.push_back({record.dataset, record.chunk_index, header.sequence, header.address + record.offset,
                                    header.address + header.segment_bytes, record.size, record.crc, record.filter_mask,
-                                   record.received_ns, record.frame});
+                                   record.received_ns, record.frame, record.zero_sectors});
   }
 }
 

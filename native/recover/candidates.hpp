@@ -27,7 +27,8 @@ struct Candidate {
   std::uint32_t crc = 0;
   std::uint32_t filter_mask = 0;
   std::int64_t received_ns = 0;
-  std::uint32_t frame = 0;  ///< of a scan; where a chunk has several frames a bit for each that it has
+  std::uint32_t frame = 0;         ///< of a scan; where a chunk has several frames a bit for each that it has
+  std::uint16_t zero_sectors = 0;  ///< as its record says
 };
 
 using store::ValuesSegment;

@@ -89,7 +89,8 @@ class Prover {
   }
 
   Proof how_damaged(const Candidate& candidate) {
-    const bool cut = store::was_cut_short(file_, {candidate.address, candidate.size, candidate.segment_end});
+    const bool cut =
+        store::was_cut_short(file_, {candidate.address, candidate.size, candidate.segment_end, candidate.zero_sectors});
     return cut ? Proof::cut_short : Proof::damaged;
   }
 

@@ -312,8 +312,12 @@ class OwnStore final : public Store {
       // One file at a time has its values in memory, however many series end at once.
       static Mutex turn;
       const MutexLock lock(turn);
-      return copy_late_values(
-          sources, [](auto) { return true; }, warn, out);
+      PEN_ASSIGN(const auto damaged, copy_late_values(
+                                         sources, [](auto) { return true; }, warn, out));
+      if (damaged > 0)
+        spdlog::error("{}: the storage changed {} segments that have values of frames; `penstock check` shows them",
+                      path_, damaged);
+      return {};
     };
   }
 

@@ -4,6 +4,7 @@
 
 #include "base/crc32c.hpp"
 #include "base/time/clock.hpp"
+#include "store/recovery/cut_short.hpp"
 
 namespace penstock::store {
 namespace {
@@ -53,7 +54,7 @@ class SegmentWriter final : public ChunkWriter {
     PEN_TRY(check(head, size));
     if (size > reserved_)
       return make_error(Errc::invalid_argument, "a commit of {} bytes after a reserve of {}", size, reserved_);
-    add_record(head, size, crc32c(room().first(size)));
+    add_record(head, room().first(size), crc32c(room().first(size)));
     add_staged(size);
     return seal_if_full(size);
   }
@@ -68,7 +69,7 @@ class SegmentWriter final : public ChunkWriter {
       PEN_TRY(make_staging(data.size()));
       auto* to = room().data();
       if (head.crc) std::memcpy(to, data.data(), data.size());
-      add_record(head, data.size(), head.crc ? *head.crc : copy_with_crc(to, data));
+      add_record(head, data, head.crc ? *head.crc : copy_with_crc(to, data));
       add_staged(data.size());
     }
     return seal_if_full(data.size());
@@ -168,11 +169,12 @@ class SegmentWriter final : public ChunkWriter {
     }
   }
 
-  void add_record(const ChunkHead& head, std::size_t size, std::uint32_t crc) {
+  void add_record(const ChunkHead& head, Bytes data, std::uint32_t crc) {
     if (segment_.records.empty()) segment_.oldest_ns = monotonic_ns();
     segment_.records.push_back({head.index, head.received_ns, static_cast<std::uint32_t>(segment_.data_bytes),
-                                static_cast<std::uint32_t>(size), crc, head.filter_mask,
-                                static_cast<std::uint16_t>(head.dataset), 0, head.frame});
+                                static_cast<std::uint32_t>(data.size()), crc, head.filter_mask,
+                                static_cast<std::uint16_t>(head.dataset), zero_sectors_of(segment_.data_bytes, data),
+                                head.frame});
     segment_.companions.push_back({head.cookie, head.encoded_ns});
     segment_.rows.insert(segment_.rows.end(), head.rows.begin(), head.rows.end());
   }
@@ -208,7 +210,7 @@ class SegmentWriter final : public ChunkWriter {
 
   void gather(const ChunkHead& head, Bytes data, std::shared_ptr<const void> owner) {
     if (direct_) pad_to_page();
-    add_record(head, data.size(), head.crc.value_or(0));
+    add_record(head, data, head.crc.value_or(0));
     if (!head.crc) segment_.unsummed.push_back({segment_.records.size() - 1, data.data()});
     const auto padded = align_up(data.size(), direct_ ? page_bytes : format::chunk_alignment_bytes);
     auto* base = const_cast<std::byte*>(data.data());

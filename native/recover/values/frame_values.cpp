@@ -145,9 +145,10 @@ Result<void> write_late_values(Env& env, const std::vector<ValuesSource>& source
                   why,
                   "they are those that begin with a later frame; the frames are not affected"});
   };
-  return store::copy_late_values(
+  const auto copied = store::copy_late_values(
       late, [&](std::uint64_t frame) { return std::binary_search(present.begin(), present.end(), frame); }, problem,
       out);
+  return copied.ok() ? Result<void>{} : Result<void>(copied.error());  // write_values() names what is damaged
 }
 
 }  // namespace penstock::recover

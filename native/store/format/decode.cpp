@@ -75,7 +75,7 @@ Result<ChunkRecord> decode_record(const SegmentHeader& header, const std::byte* 
   record.crc = load_le<std::uint32_t>(from + 24);
   record.filter_mask = load_le<std::uint32_t>(from + 28);
   record.dataset = load_le<std::uint16_t>(from + 32);
-  record.flags = load_le<std::uint16_t>(from + 34);
+  record.zero_sectors = load_le<std::uint16_t>(from + 34);
   record.frame = load_le<std::uint32_t>(from + 36);
   if (record.offset < header.header_bytes || record.offset % 8 != 0)
     return bad_field(header.address, "a record's offset", record.offset,

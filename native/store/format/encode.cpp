@@ -48,7 +48,7 @@ struct RecordBytes {
   std::uint32_t crc;
   std::uint32_t filter_mask;
   std::uint16_t dataset;
-  std::uint16_t flags;
+  std::uint16_t zero_sectors;
   std::uint32_t frame;
 };
 static_assert(sizeof(RecordBytes) == record_size_bytes);
@@ -122,8 +122,8 @@ void encode_chunks(SegmentHeader header, const std::vector<ChunkRecord>& records
   for (const auto& record : records) {
     PEN_INVARIANT(record.offset >= region.size() && record.offset % chunk_alignment_bytes == 0);
     PEN_INVARIANT(std::uint64_t{record.offset} + record.size <= header.segment_bytes);
-    const RecordBytes bytes{record.chunk_index, record.received_ns, record.offset, record.size, record.crc,
-                            record.filter_mask, record.dataset,     record.flags,  record.frame};
+    const RecordBytes bytes{record.chunk_index, record.received_ns, record.offset,       record.size, record.crc,
+                            record.filter_mask, record.dataset,     record.zero_sectors, record.frame};
     std::memcpy(to, &bytes, sizeof bytes);
     to += sizeof bytes;
   }

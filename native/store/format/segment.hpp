@@ -74,14 +74,14 @@ struct SegmentHeader {
 struct ChunkRecord {
   std::uint64_t chunk_index =
       0;  ///< its number in the dataset's grid of chunks; with one frame a chunk, the frame number
-  std::int64_t received_ns = 0;   ///< realtime
-  std::uint32_t offset = 0;       ///< of the chunk's first byte, from the segment's header
-  std::uint32_t size = 0;         ///< stored bytes
-  std::uint32_t crc = 0;          ///< CRC-32C of the stored bytes
-  std::uint32_t filter_mask = 0;  ///< as in HDF5: bit i set means that filter i was skipped
-  std::uint16_t dataset = 0;      ///< position in the description's `datasets`
-  std::uint16_t flags = 0;        ///< none defined: 0
-  std::uint32_t frame = 0;        ///< of a scan: the frame's number; 0 otherwise
+  std::int64_t received_ns = 0;    ///< realtime
+  std::uint32_t offset = 0;        ///< of the chunk's first byte, from the segment's header
+  std::uint32_t size = 0;          ///< stored bytes
+  std::uint32_t crc = 0;           ///< CRC-32C of the stored bytes
+  std::uint32_t filter_mask = 0;   ///< as in HDF5: bit i set means that filter i was skipped
+  std::uint16_t dataset = 0;       ///< position in the description's `datasets`
+  std::uint16_t zero_sectors = 0;  ///< at its end: so many sectors of 512 bytes hold nothing but zeros of it, or more
+  std::uint32_t frame = 0;         ///< of a scan: the frame's number; 0 otherwise
 
   bool operator==(const ChunkRecord&) const = default;
 };

@@ -12,12 +12,17 @@ struct ChunkInSegment {
   std::uint64_t address = 0;
   std::uint64_t size = 0;
   std::uint64_t segment_end = 0;
+  std::uint16_t zero_sectors = 0;  ///< as its record says
 };
 
+/// Returns how many sectors at the end of a chunk hold nothing but its zeros: at most 65535. `offset` is the chunk's in
+/// its segment, which begins at a page. The time is that of reading the zeros.
+std::uint16_t zero_sectors_of(std::uint64_t offset, Bytes chunk);
+
 /// Returns whether the write of the segment ended before the end of this chunk, as after a recorder's death: from the
-/// chunk's last sector to the end of the segment the file has only zeros, or ends. Space is written once, and reads as
-/// zeros before. False if the storage cannot be read. A chunk that ends with a sector of zeros, at the end of its
-/// segment, cannot be told from one whose last sector was not written.
+/// last sector that has more than zeros of it to the end of the segment the file has only zeros, or ends. Space is
+/// written once, and reads as zeros before. False if the storage cannot be read. Where the sectors
+/// of zeros were not counted, as in older files, a chunk that ends with one, at the end of its segment, counts as cut.
 bool was_cut_short(File& file, const ChunkInSegment& chunk);
 
 }  // namespace penstock::store

@@ -121,10 +121,11 @@ bool is_damage(const Error& error) {
 
 }  // namespace
 
-Result<void> copy_late_values(const std::vector<LateSource>& sources,
-                              const std::function<bool(std::uint64_t frame)>& has_frame, const LateProblem& problem,
-                              LateColumnSink& out) {
+Result<std::uint64_t> copy_late_values(const std::vector<LateSource>& sources,
+                                       const std::function<bool(std::uint64_t frame)>& has_frame,
+                                       const LateProblem& problem, LateColumnSink& out) {
   Copy copy(has_frame, problem, out);
+  std::uint64_t damaged = 0;
   for (const auto& source : sources) {
     if (source.segments.empty()) continue;
     const auto file = source.open();
@@ -136,10 +137,14 @@ Result<void> copy_late_values(const std::vector<LateSource>& sources,
     for (const auto& segment : source.segments) {
       const auto rows = rows_of(**file, segment.address);
       if (!rows.ok() && !is_damage(rows.error())) return rows.error();
-      if (rows.ok()) PEN_TRY(copy.add(*rows));
+      if (rows.ok())
+        PEN_TRY(copy.add(*rows));
+      else
+        ++damaged;
     }
   }
-  return copy.finish();
+  PEN_TRY(copy.finish());
+  return damaged;
 }
 
 Result<std::vector<ValuesSegment>> find_values(File& file, const std::optional<format::FileId>& id) {

@@ -47,11 +47,11 @@ class LateColumnSink {
 using LateProblem = std::function<void(const std::string& path, const std::string& why)>;
 
 /// Copies the values of frames for which `has_frame` is true. Of two values of a frame the later segment's counts, and
-/// of two definitions of a column the earliest. What of a segment is damaged is left out; `io` where the
-/// storage does not give it. Memory: some 32 MiB.
-Result<void> copy_late_values(const std::vector<LateSource>& sources,
-                              const std::function<bool(std::uint64_t frame)>& has_frame, const LateProblem& problem,
-                              LateColumnSink& out);
+/// of two definitions of a column the earliest. Returns how many segments are damaged: their values are
+/// left out; `io` where the storage does not give them. Memory: some 32 MiB.
+Result<std::uint64_t> copy_late_values(const std::vector<LateSource>& sources,
+                                       const std::function<bool(std::uint64_t frame)>& has_frame,
+                                       const LateProblem& problem, LateColumnSink& out);
 
 /// The segments of `file` that have values, by rising sequence; without `id` the first segment's counts. Memory: 16
 /// bytes for each.

@@ -45,6 +45,7 @@ struct FileSpec {
   std::vector<std::uint64_t> unmarked{};  ///< written, but not marked as received
   std::uint64_t miscounted = 0;           ///< more are said to be received than are
   std::uint64_t ends_at = 0;              ///< frames that the datasets end with, if more than `frames`
+  std::size_t zero_tail = 0;              ///< bytes of zeros at the end of each frame
   Encoding encoding = Encoding::bitshuffle_lz4;
   bool finish = true;
   std::chrono::milliseconds flush_interval{1000};
@@ -126,7 +127,8 @@ inline void write_recorded(const std::string& path, const FileSpec& spec) {
     for (const auto frame : order) {
       auto into = writer->reserve(encoded_bound(codec, frame_bytes, 2));
       ASSERT_TRUE(into.ok());
-      const auto pixels = simulated(frame);
+      auto pixels = simulated(frame);
+      std::fill_n(pixels.rbegin(), spec.zero_tail, std::byte{0});
       const auto size = encode(codec, pixels, 2, *into, scratch);
       ASSERT_TRUE(size.ok());
       ASSERT_TRUE(writer->commit({store::DatasetId{0}, frame, 0, 1, frame}, *size).ok());

@@ -422,6 +422,31 @@ TEST_F(RecoverTest, FlippedBitInAChunkThatTheIndexLacksIsALoss) {
   }
 }
 
+/// As of images whose last rows are empty: the end of the chunk does not show whether it was written.
+TEST_F(RecoverTest, ABitThatIsFlippedBeforeZerosIsALossAndAWriteThatEndedThereIsNone) {
+  for (const bool flipped : {true, false}) {
+    SCOPED_TRACE(flipped);
+    std::filesystem::remove(path());
+    write_left({.zero_tail = 1100, .encoding = plain});
+    const auto last = segments().back();
+    const auto chunk = store::read_records(*posix_env().open(path(), {}).value(), last).value().back();
+    const auto begin = last.address + chunk.offset;
+    ASSERT_EQ(chunk.zero_sectors, 2u);
+    if (flipped) {
+      flip(begin + 100);
+    } else {
+      auto bytes = bytes_of(path());
+      std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(begin), bytes.end(), '\0');
+      write_bytes(path(), bytes);
+    }
+    const auto report = recover().value();
+    EXPECT_EQ(report.missing, 1u);
+    EXPECT_EQ(report.lost_frames, flipped ? 1u : 0u);
+    const auto after = check(path());
+    EXPECT_EQ(after.ok(), !flipped) << text(after);
+  }
+}
+
 /// An open end: nothing but its chunks and columns says how many frames a series has.
 TEST_F(RecoverTest, ColumnsAndDatasetsEndWithTheSameFrameAfterATornSegment) {
   for (const bool torn : {true, false}) {

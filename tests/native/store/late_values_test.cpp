@@ -115,6 +115,7 @@ class LateValues : public testing::StoreTest {
       header.sequence = 1;
       header.segment_bytes = region.size();
       format::encode_chunks(header, {}, rows_, region);
+      if (damaged_segments_ > 0) region[format::header_size_bytes] ^= std::byte{1};
       EXPECT_TRUE(write_at(*file, region, 0).ok());
     }
     const auto file = posix_env().open(path(), {}).value();
@@ -124,7 +125,7 @@ class LateValues : public testing::StoreTest {
     const auto copied = copy_late_values(
         sources, [&](std::uint64_t frame) { return frame < frames; },
         [&](const std::string& path, const std::string& why) { problems_[path] = why; }, columns);
-    EXPECT_TRUE(copied.ok());
+    EXPECT_EQ(copied.value(), damaged_segments_);
     return columns;
   }
 
@@ -134,6 +135,7 @@ class LateValues : public testing::StoreTest {
 
   std::vector<std::byte> rows_;
   std::map<std::string, std::string> problems_;
+  std::uint64_t damaged_segments_ = 0;
 };
 
 TEST_F(LateValues, OfFramesThatAreThereAreCopiedAndTheLaterOneCounts) {
@@ -146,6 +148,12 @@ TEST_F(LateValues, OfFramesThatAreThereAreCopiedAndTheLaterOneCounts) {
   EXPECT_EQ(columns.values, (decltype(columns.values){{"/a", {{0, "again"}, {2, "two"}}}}));
   EXPECT_EQ(problems_.size(), 1u);
   EXPECT_TRUE(problems_.contains("/no"));
+}
+
+TEST_F(LateValues, OfADamagedSegmentAreLeftOutAndItIsCounted) {
+  put(0, text("/a", 16), "zero");
+  damaged_segments_ = 1;
+  EXPECT_TRUE(copy(9).values.empty());
 }
 
 TEST_F(LateValues, OfAnotherDefinitionAreCutOrLeftOutAndCounted) {
