@@ -17,6 +17,7 @@ from penstock.files.members import completion_of
 from penstock.files.naming import give_name
 from penstock.files.unfinished import unfinished
 from penstock.files.values.attach import is_attached
+from penstock.files.writable import require_writable
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.problems import reason_of
 from penstock.model.text import counted
@@ -51,6 +52,7 @@ class JointFile:
         Whoever has it open keeps what was there. A file that is in it already stays where it is. Others that
         add to it at the same time wait for each other.
         """
+        require_writable(self.path.parent)
         added = [(self._seen_from_here(path), _entry_of(path)) for path in files]
         with _one_at_a_time(self.path.parent):
             if self.extends and os.path.lexists(self.path):

@@ -731,6 +731,6 @@ def test_read_only_folder_is_a_matter_of_permission(
     series: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = plan_export(series("one"), "xds")
-    monkeypatch.setattr("os.access", lambda *_: False)
+    monkeypatch.setattr("os.access", lambda *_, **_more: False)
     with pytest.raises(UsageError, match="no permission to write into"):
         write_export(plan, False, lambda done, of: None)

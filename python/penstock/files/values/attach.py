@@ -29,6 +29,7 @@ from penstock.files.values.join import UNKNOWN, By, Ints, by_number, by_time, li
 from penstock.files.values.journal import JournalState
 from penstock.files.values.many_objects import add_dataset, add_group
 from penstock.files.values.spool import Channel, Spool
+from penstock.files.writable import require_writable
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.problems import reason_of
 from penstock.model.text import counted, one_short_line
@@ -100,6 +101,8 @@ def attach(
     """Writes `output`, beside the series where it is None; with `overwrite` in the place of its own alone."""
     target = output or series.with_name(f"{series.stem}.values.h5")
     _require_free(target, overwrite)
+    if target.parent.is_dir():
+        require_writable(target.parent)
     recorded = recorded_series(series, how)
     attachment = Attachment(output=str(target), frames=recorded.frames, time=recorded.time)
     try:
