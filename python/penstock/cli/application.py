@@ -585,5 +585,6 @@ def main() -> None:
             from penstock.cli.common import show_error
             from penstock.model.problems import in_words
 
-            show_error(in_words(error))
-            sys.exit(int(ExitCode.FAILED))
+            in_our_words = in_words(error)
+            show_error(in_our_words)
+            sys.exit(int(in_our_words.code))

@@ -89,7 +89,7 @@ def _reporting(command: Callable[P, R], failed: ExitCode, of_signals: bool = Fal
                 finally:
                     flush_streams()
         except PenstockError as error:
-            fail(error, failed if error.code == ExitCode.FAILED else error.code)
+            fail(error, _code_of(error, failed))
         except (KeyboardInterrupt, typer.Abort) as stop:
             code = ExitCode.of_signal(signal_of(stop)) if of_signals else failed
             fail(PenstockError("interrupted"), code)
@@ -97,7 +97,8 @@ def _reporting(command: Callable[P, R], failed: ExitCode, of_signals: bool = Fal
             sys.stderr.close()  # the reader of the output is gone, and no error can be shown
             raise typer.Exit(int(failed)) from None
         except SYSTEM_ERRORS as error:
-            fail(in_words(error), failed)
+            in_our_words = in_words(error)
+            fail(in_our_words, _code_of(in_our_words, failed))
         except typer.Exit:
             raise
         except Exception:
@@ -108,6 +109,10 @@ def _reporting(command: Callable[P, R], failed: ExitCode, of_signals: bool = Fal
             raise typer.Exit(int(failed)) from None
 
     return run
+
+
+def _code_of(error: PenstockError, failed: ExitCode) -> ExitCode:
+    return failed if error.code == ExitCode.FAILED else error.code
 
 
 def warn(text: str) -> None:

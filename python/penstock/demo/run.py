@@ -26,7 +26,7 @@ from penstock.model.events import (
 from penstock.model.plans import GIB, MIB, DetectorPlan, TcpTarget
 from penstock.model.text import counted
 from penstock.model.units import human_hz, split_address
-from penstock.programs.check import check, check_plan
+from penstock.programs.check import check_plan, check_to_the_end
 from penstock.programs.locate import detectors_folder, find_program
 from penstock.programs.process import Message, Program, forwarding_signals, wait_for
 from penstock.programs.simulate import Simulation, detector_plan
@@ -275,7 +275,8 @@ class Watchdog:
 def _checked(
     series: RecordedSeries, against: dict[str, Any], threads: int, view: ProgressView
 ) -> PhaseResult:
-    report = check(check_plan(series.file, against, threads), lambda event: show(view, event), view.say)
+    plan = check_plan(series.file, against, threads)
+    report = check_to_the_end(plan, lambda event: show(view, event), view.say)
     timing = _timing(series.file)
     return PhaseResult(
         title=series.title,

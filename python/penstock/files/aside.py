@@ -54,7 +54,7 @@ def require_file(path: Path) -> None:
         raise UsageError(f"{path} does not exist", "check the path")
     if path.is_dir():
         raise UsageError(f"{path} is a folder", "name one file")
-    if path.is_file() and not os.access(path, os.R_OK):
+    if path.is_file() and not os.access(path, os.R_OK, effective_ids=True):
         raise UsageError(
             f"you have no permission to read {path}", "change its permissions, or run as another user"
         )

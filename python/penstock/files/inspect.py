@@ -6,7 +6,7 @@ from typing import Any
 
 import h5py
 import numpy
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from penstock.files.aside import aside
 from penstock.files.hdf5 import (
@@ -20,7 +20,7 @@ from penstock.files.hdf5 import (
     value_of,
 )
 from penstock.files.links import JOINED, leads_of, made_by, missing_behind
-from penstock.files.members import Members, Rows, add_storage, members_of, shown_from
+from penstock.files.members import Members, Rows, add_storage, can_resume, members_of, shown_from
 from penstock.files.missing import REASONS, RECEIVED, STATES_MAX
 from penstock.files.timing import LEDGER, Percentiles, frames_without_row, stage_percentiles
 from penstock.files.tree import items_of, tree_of, whole_tree
@@ -108,6 +108,7 @@ class FileInfo(BaseModel):
     reasons: dict[str, int] = {}  # of the other missing frames: how many are damaged, dropped, lost, partial
     unfinished: bool = False  # a recorder has not closed it
     being_recorded: bool = False  # it is unfinished, and a recorder has it open
+    can_resume: bool = Field(True, exclude=True)  # a recorder may continue it, as it has a single file
     recoverable: int | None = None  # of an unfinished series: frames that its segments hold
     unfitting: dict[str, int] = {}  # by column: values that differ in the file from those sent
     timing: list[Percentiles] = []
@@ -128,6 +129,13 @@ def add_recoverable(info: FileInfo, report: CheckReport | None) -> None:
     if info.data.stored_bytes < report.bytes:
         info.data.stored_bytes = report.bytes
         info.data.raw_bytes = report.recoverable * info.data.frame_bytes
+
+
+@aside
+def series_can_resume(path: Path) -> bool:
+    """Whether a recorder can resume the series of this unfinished file. PenstockError: it is unreadable."""
+    with open_for_reading(path) as file:
+        return can_resume(file)
 
 
 @aside
@@ -157,6 +165,7 @@ def inspect_file(path: Path, everything: bool = False) -> FileInfo:
             info.data = _frame_data(data)
             others = _other_channels(file, data, info.data)
             info.members = members_of(file, path)
+            info.can_resume = can_resume(file)
             _describe_members(info, path, [info.data.path, *others])
         else:
             info.missing.append("frames: no NXdata with a signal, and no dataset of three dimensions")

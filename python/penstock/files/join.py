@@ -13,12 +13,14 @@ from penstock.files.aside import aside, require_file, run_aside
 from penstock.files.hdf5 import attribute_of, item_at, open_for_reading, value_of
 from penstock.files.inspect import end_time_place
 from penstock.files.links import JOINED
+from penstock.files.members import completion_of
 from penstock.files.naming import give_name
 from penstock.files.unfinished import unfinished
 from penstock.files.values.attach import is_attached
+from penstock.files.writable import require_writable
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.problems import reason_of
-from penstock.model.text import counted, how_to_complete
+from penstock.model.text import counted
 
 _ENTRIES_MAX = 65536
 
@@ -50,6 +52,7 @@ class JointFile:
         Whoever has it open keeps what was there. A file that is in it already stays where it is. Others that
         add to it at the same time wait for each other.
         """
+        require_writable(self.path.parent)
         added = [(self._seen_from_here(path), _entry_of(path)) for path in files]
         with _one_at_a_time(self.path.parent):
             if self.extends and os.path.lexists(self.path):
@@ -113,7 +116,7 @@ def _entry_of(path: Path) -> str:
         if all(value_of(file, place) is None for place in (f"{entries[0]}/end_time", end_time_place(file))):
             raise UsageError(
                 f"{path} is not complete: its series has not ended",
-                f"wait until it ends; if its recorder was killed: {how_to_complete(str(path))}",
+                completion_of(file, path),
             )
         return f"/{entries[0]}"
 

@@ -19,6 +19,7 @@ from penstock.files.hdf5 import (
     raw_bytes_stored,
 )
 from penstock.model.errors import PenstockError
+from penstock.model.text import how_to_complete
 
 _NAMES = "/entry/penstock/members"
 Rows = numpy.typing.NDArray[numpy.bool_]
@@ -49,6 +50,18 @@ class Members(BaseModel):
 def is_member(file: h5py.File) -> bool:
     """Whether a master file shows this one's frames."""
     return attribute_of(file, "penstock_member") is not None
+
+
+def can_resume(file: h5py.File) -> bool:
+    """Whether a recorder can resume this series, which must have a single file."""
+    return attribute_of(file, "penstock_layout") is None and not is_member(file)
+
+
+def completion_of(file: h5py.File, path: Path) -> str:
+    """Returns the remedy for a series without an end."""
+    return (
+        f"wait until the series ends; if its recorder was killed: {how_to_complete(path, can_resume(file))}"
+    )
 
 
 def members_of(file: h5py.File, path: Path) -> Members | None:
@@ -92,9 +105,12 @@ def shown_from(dataset: h5py.Dataset, names: Collection[str], nested: bool = Tru
     for number in range(properties.get_virtual_count() if dataset.is_virtual else 0):
         name = from_mapping(properties.get_virtual_filename(number))
         space = properties.get_virtual_vspace(number)
-        if not space.is_regular_hyperslab():
+        if space.get_select_type() == h5py.h5s.SEL_ALL:
+            start, stride, count, block = 0, 1, 1, len(rows)
+        elif space.get_select_type() == h5py.h5s.SEL_HYPERSLABS and space.is_regular_hyperslab():
+            start, stride, count, block = (int(each[0]) for each in space.get_regular_hyperslab())
+        else:
             continue
-        start, stride, count, block = (int(each[0]) for each in space.get_regular_hyperslab())
         if name in names:
             for first in range(start, min(start + count * stride, len(rows)), max(1, stride)):
                 rows[first : first + block] = True

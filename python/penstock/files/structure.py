@@ -1,6 +1,7 @@
 """Whether a file is the NeXus file that readers expect (NXmx), judged with h5py."""
 
 import math
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,17 +19,16 @@ from penstock.files.hdf5 import (
     value_of,
 )
 from penstock.files.inspect import PLACES, end_time_place, layout_of, main_dataset
-from penstock.files.members import is_member
+from penstock.files.members import completion_of, is_member
 from penstock.files.timing import LEDGER, TIMING, frames_without_row
 from penstock.model.errors import PenstockError
 from penstock.model.findings import LENGTHS_DISAGREE, NO_ENTRY, NO_ROWS, UNFINISHED, Finding, Level
 from penstock.model.layout.nodes import DEFAULT
 from penstock.model.layout.own_tree import KEPT_METADATA
-from penstock.model.text import counted, how_to_complete
+from penstock.model.text import counted
 
 _REMEDY_SOURCE = "let the source send it in its start message, or add it to the file with h5py"
 _REMEDY_PIXELS = "let the source send pixel_size_x and pixel_size_y in its start message"
-_REMEDY_UNFINISHED = f"wait until the series ends; if its recorder was killed: {how_to_complete()}"
 _NOT_PRESENTED = "the frames of all files are not presented yet"
 _REMEDY_WRITER = "if the writer is done with this file, record again or repair it with h5py"
 _REMEDY_DEFAULT = "viewers do not know what to show first: set it with h5py (a copied entry lacks it)"
@@ -115,13 +115,17 @@ def _finding(level: Level, what: str, where: str, expected: str, actual: str, re
     return Finding(level=level, what=what, where=where, expected=expected, actual=actual, remedy=remedy)
 
 
+def _completion(file: h5py.File) -> str:
+    return completion_of(file, Path(os.fsdecode(file.filename)))
+
+
 def _of_own_layout(file: h5py.File, entries: Sequence[tuple[str, Any]]) -> Iterator[Finding]:
     """What the layout claims: NXmx where it names that, and something to plot first where it names that."""
     if attribute_of(file, "default") is not None:
         yield from _default_chain(file)
     place = end_time_place(file)
     if item_at(file, place) is None:
-        yield _finding("warning", UNFINISHED, place, "a time", "absent", _REMEDY_UNFINISHED)
+        yield _finding("warning", UNFINISHED, place, "a time", "absent", _completion(file))
     for name, entry in entries:
         if value_of(entry, "definition") == "NXmx":
             yield from _entry(f"/{name}", entry)
@@ -179,7 +183,7 @@ def _signal(group: h5py.Group) -> Iterator[Finding]:
             where,
             "a virtual dataset of all of them",
             "HDF5 cannot open it: the last file may be incomplete",
-            _REMEDY_UNFINISHED,
+            _completion(group.file),
         )
         return
     if not isinstance(data, h5py.Dataset):
@@ -240,7 +244,7 @@ def _entry(path: str, entry: h5py.Group) -> Iterator[Finding]:
             f"{path}/end_time",
             "a time",
             "absent",
-            _REMEDY_UNFINISHED,
+            _completion(entry.file),
         )
     yield from _groups(path, entry)
 

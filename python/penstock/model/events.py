@@ -358,6 +358,9 @@ class FrameRange(BaseModel):
     last: int
     reason: Literal["", "damaged", "dropped", "lost", "partial"] = ""
 
+    def shifted(self, by: int) -> "FrameRange":
+        return self.model_copy(update={"first": self.first + by, "last": self.last + by})
+
     def __str__(self) -> str:
         numbers = str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
         return f"{numbers} ({self.reason})" if self.reason else numbers

@@ -11,7 +11,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from penstock.model.errors import PenstockError, RemediableValueError
+from penstock.model.errors import PenstockError, RemediableValueError, UsageError
 from penstock.model.units import human_size
 
 _VALUE_ERROR = "Value error, "
@@ -204,6 +204,7 @@ def reason_of(error: Exception) -> str:
 _REMEDIES = {
     errno.EACCES: "ask the owner of the directory for access, or give another path",
     errno.EPERM: "ask the owner for access, or give another path",
+    errno.EROFS: "choose a directory on another file system, or mount this one as writable",
     errno.ENOSPC: "free some space, or choose another directory",
     errno.EDQUOT: "free some space, or choose another directory",
     errno.ENAMETOOLONG: "give a shorter path",
@@ -228,7 +229,9 @@ def in_words(error: Exception) -> PenstockError:
     path = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
     closed = _closed_directory(path) if error.errno == errno.EACCES else ""
     why = f"you have no permission to enter {closed}" if closed else reason_of(error)
-    return PenstockError(f"{path}: {why}", remedy)
+    # What was given is not accessible; other errors are those of the system.
+    kind = UsageError if error.errno in (errno.EACCES, errno.EROFS) else PenstockError
+    return kind(f"{path}: {why}", remedy)
 
 
 def _has_working_directory() -> bool:

@@ -1,6 +1,7 @@
 """Text for people. That from outside moves no terminal's cursor, and fills no screen."""
 
 import shlex
+from pathlib import Path
 
 _LENGTH_MAX = 500
 
@@ -21,15 +22,19 @@ def _escaped(letter: str) -> str:
     return letter.encode("unicode_escape").decode("ascii")
 
 
-def how_to_complete(file: str = "FILE") -> str:
+def recover_command(file: str | Path) -> str:
+    """Returns the command that recovers this file, for a shell."""
+    return f"penstock recover {shlex.quote(str(file))}"
+
+
+def how_to_complete(file: str | Path, can_resume: bool) -> str:
     """Returns the remedy for a file that a recorder did not close.
 
-    A recovery completes the file, so the series cannot resume in it.
+    A recovery completes the file, so the series cannot resume in it. `can_resume`: the series has one file.
     """
-    return (
-        "if the sender still runs, restart the recorder with --resume; otherwise:"
-        f" penstock recover {shlex.quote(file)}"
-    )
+    if not can_resume:
+        return recover_command(file)
+    return f"if the sender still runs, restart the recorder with --resume; otherwise: {recover_command(file)}"
 
 
 def counted(count: int, what: str, several: str = "") -> str:

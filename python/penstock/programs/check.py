@@ -81,6 +81,16 @@ def check(plan: CheckPlan, on_event: Callable[[Event], None], on_log: LogLine | 
     return report
 
 
+def check_to_the_end(
+    plan: CheckPlan, on_event: Callable[[Event], None], on_log: LogLine | None = None
+) -> CheckReport:
+    """As check(), where the check is one step of a command. KeyboardInterrupt: a signal ended it."""
+    report = check(plan, on_event, on_log)
+    if not report.complete:
+        raise KeyboardInterrupt(report.stopped_by or signal.SIGINT.name)
+    return report
+
+
 def _of_one_file(plan: CheckPlan, on_event: Callable[[Event], None], on_log: LogLine | None) -> CheckReport:
     report: CheckReport | None = None
     with Program("penstock-check", plan, on_log=on_log) as program, forwarding_signals(program):

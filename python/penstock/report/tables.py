@@ -128,7 +128,7 @@ def info_page(info: "FileInfo") -> RenderableType:
     parts: list[RenderableType] = [fact_table(rows)]
     if info.recoverable is not None and not info.being_recorded:
         # One line, for copying.
-        remedy = f"what to do: {how_to_complete(info.file)}"
+        remedy = f"what to do: {how_to_complete(info.file, info.can_resume)}"
         parts.append(Text(remedy, no_wrap=True, overflow="ignore"))
     return Group(*parts, Text(""), Text("\n".join(info.tree)))
 

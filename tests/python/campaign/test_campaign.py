@@ -354,7 +354,7 @@ def test_a_target_that_is_read_only_is_refused_before_anything_is_tried(
         "campaign", "metadata-operations", "--target", "/proc/sys/kernel", "--output", str(output), "--yes"
     )
     assert finished.returncode == 2, finished.stderr
-    assert "write into the target /proc/sys/kernel" in finished.stderr
+    assert "write into /proc/sys/kernel" in finished.stderr
     assert not output.exists()
 
 

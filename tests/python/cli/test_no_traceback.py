@@ -206,9 +206,23 @@ def test_path_in_a_directory_that_the_user_may_not_enter_is_an_error_in_words(
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o000)
     try:
-        require_words(line, run(line.replace("PATH", str(closed / "x.h5"))))
+        ended = run(line.replace("PATH", str(closed / "x.h5")))
+        require_words(line, ended)
+        assert (ended.code, "what to do: " in ended.err) == (2, True), f"{line}\n{ended.err}"
     finally:
         closed.chmod(0o700)
+
+
+@pytest.mark.usefixtures("_as_a_user")
+@pytest.mark.parametrize(
+    "line", [each for each in WITH_PATH if not each.startswith(("lab", "bench", "demo"))]
+)
+def test_file_that_the_user_may_not_read_is_wrong_usage(line: str, run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    path.touch(mode=0o000)
+    ended = run(line.replace("PATH", str(path)))
+    require_words(line, ended)
+    assert (ended.code, "what to do: " in ended.err) == (2, True), f"{line}\n{ended.err}"
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,6 @@ def test_no_file_is_opened_outside_a_child(tmp_path: Path) -> None:
 def test_unreadable_file_is_a_matter_of_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.h5"
     path.touch()
-    monkeypatch.setattr("os.access", lambda *_: False)
+    monkeypatch.setattr("os.access", lambda *_, **_more: False)
     with pytest.raises(UsageError, match="no permission to read"):
         require_file(path)

@@ -269,6 +269,14 @@ def test_choices_beyond_the_file_are_rejected(
         frame_picture(small, choice, number)
 
 
+def test_frame_beyond_an_unfinished_file_names_its_recovery(small: Path) -> None:
+    with h5py.File(small, "r+") as file:
+        file.create_group("entry/penstock")
+    with pytest.raises(UsageError, match="has 12 frames so far") as rejected:
+        frame_picture(small, Choice(), 12)
+    assert f"penstock recover {small}" in rejected.value.remedy
+
+
 def test_a_corrupt_frame_is_reported(small: Path) -> None:
     with h5py.File(small, "r+") as file:
         where = file["entry/data/data"].id.get_chunk_info_by_coord((4, 0, 0))

@@ -26,6 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from penstock.bench.data.trees import TreeSet, names_in, remove_files
 from penstock.files.storage import find_mount
+from penstock.files.writable import write_problem
 from penstock.model.bench.made import Made
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.problems import reason_of
@@ -529,8 +530,8 @@ def require_target(target: Path, purpose: str = "to measure") -> None:
 def require_writable(target: Path) -> None:
     """As `require_target`; a UsageError, too, where nothing may be written into it."""
     require_target(target)
-    if not os.access(target, os.W_OK | os.X_OK):
-        raise UsageError(f"you have no permission to write into the target {target}", _WRITABLE)
+    if problem := write_problem(target):
+        raise UsageError(*problem)
 
 
 _WRITABLE = "name a writable directory, on a file system that is not mounted read-only"

@@ -26,7 +26,7 @@ from penstock.model.errors import PenstockError
 from penstock.model.events import DetectorSeriesEnd, Listening, RecorderSeriesEnd
 from penstock.model.plans import StorePlan, TcpTarget
 from penstock.model.units import split_address
-from penstock.programs.check import check, check_plan
+from penstock.programs.check import check_plan, check_to_the_end
 from penstock.programs.process import Message, Program, forwarding_signals, wait_for
 from penstock.programs.simulate import Simulation, detector_plan
 
@@ -76,7 +76,7 @@ def run_degraded(request: DegradedRequest, say: Callable[[str], None]) -> Degrad
         recorded = _record(request, folder.path, faults, say)
         faults.finish()
         path = Path(recorded.file)
-        report = check(check_plan(path, {"recorded": True}, 2), lambda _: None, say)
+        report = check_to_the_end(check_plan(path, {"recorded": True}, 2), lambda _: None, say)
         received, written = _times(path)
     if not faults.found or received is None or written is None:
         raise PenstockError(faults.problem or "the file has no times", "see `penstock lab logs`")

@@ -1,6 +1,5 @@
 """The whole check of a machine and a folder before a recording."""
 
-import os
 import platform
 import shlex
 import time
@@ -15,6 +14,7 @@ from penstock.bench.doctor.software import software_findings
 from penstock.bench.run.codec_speed import measure_codec
 from penstock.files.sheet.machine import processor_name
 from penstock.files.sheet.sheet import data_sheet
+from penstock.files.writable import write_problem
 from penstock.model.catalogue import Detector
 from penstock.model.configuration import Configuration
 from penstock.model.errors import PenstockError
@@ -98,16 +98,11 @@ def checkup_of(path: str, detector: Detector | None, findings: Sequence[Finding]
 
 
 def _writable(folder: Path) -> list[Finding]:
-    if os.access(folder, os.W_OK | os.X_OK):
+    found = write_problem(folder)
+    if found is None:
         return []
-    return [
-        problem(
-            "permission",
-            f"you have no permission to write into {folder}",
-            "the recorder cannot create files there",
-            f"chmod u+rwx {shlex.quote(str(folder))}",
-        )
-    ]
+    what, remedy = found
+    return [problem("permission", what, "the recorder cannot create files there", remedy)]
 
 
 def _codec_speed(

@@ -15,12 +15,10 @@ def checked(result: SeriesResult, images: Images, rate_hz: float, show: Show, lo
     # They load HDF5, for which no --help should wait.
     from penstock.bench.rehearse.delays import read_delays  # noqa: PLC0415
     from penstock.bench.rehearse.file_throughput import read_throughput  # noqa: PLC0415
-    from penstock.programs.check import check, check_plan  # noqa: PLC0415
+    from penstock.programs.check import check_plan, check_to_the_end  # noqa: PLC0415
 
     path = Path(result.recorded.file)
     delays = read_delays(path, rate_hz) if rate_hz else None
     throughput = None if rate_hz else read_throughput(path)
-    report = check(check_plan(path, images.against, _CHECK_THREADS), show, log)
-    if not report.complete:
-        raise KeyboardInterrupt(report.stopped_by or "SIGINT")
+    report = check_to_the_end(check_plan(path, images.against, _CHECK_THREADS), show, log)
     return Recorded(result, report, delays, throughput)

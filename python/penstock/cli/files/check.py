@@ -1,5 +1,6 @@
 """`penstock check`"""
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ from penstock.cli.common import inspects, out, print_json, size_option
 from penstock.cli.verbosity import progress, shows_progress
 from penstock.files.aside import require_file
 from penstock.model import panels
-from penstock.model.errors import ExitCode, UsageError
+from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.findings import lacks_checksums, lacks_comparison
 from penstock.model.text import counted, how_to_complete
 
@@ -106,7 +107,8 @@ def check_command(
             out().print(missing_line(report), markup=False, soft_wrap=True)
         out().print(conclusion(report))
         if report.recoverable is not None and not report.being_recorded:
-            out().print(f"what to do: {how_to_complete(str(file))}", markup=False, soft_wrap=True)
+            remedy = how_to_complete(file, _can_resume(file))
+            out().print(f"what to do: {remedy}", markup=False, soft_wrap=True)
     if not report.complete:
         raise typer.Exit(int(ExitCode.of_signal(report.stopped_by or "SIGINT")))
     if report.ok and lacks_comparison(report.findings):
@@ -115,3 +117,11 @@ def check_command(
         raise typer.Exit(int(ExitCode.CANNOT_TELL))
     if not report.ok or (require_complete and (report.missing or report.unfinished)):
         raise typer.Exit(int(ExitCode.FAILED))
+
+
+def _can_resume(file: Path) -> bool:
+    from penstock.files.inspect import series_can_resume  # it loads HDF5
+
+    with contextlib.suppress(PenstockError):
+        return series_can_resume(file)
+    return True

@@ -8,6 +8,7 @@ import typer
 
 from penstock.cli.common import err, inspects, out, print_json, warn
 from penstock.cli.verbosity import progress, shows_progress
+from penstock.files.export.damage import damage_of_copy
 from penstock.files.export.export import write_export
 from penstock.files.export.plan import FRAMES_A_FILE, Reader, Stretch, plan_export
 from penstock.model import panels
@@ -15,6 +16,7 @@ from penstock.model.errors import ExitCode, UsageError
 from penstock.model.text import harmless
 
 if TYPE_CHECKING:
+    from penstock.files.export.plan import Export
     from penstock.model.events import CheckReport
     from penstock.report.progress import ProgressView
 
@@ -46,7 +48,7 @@ def export_command(
             "--copy",
             help="Copy the frames into files next to the master file: required for neggia, and if readers"
             " support neither the chunks nor the codec of the recorded file. Checks the recorded file first;"
-            " exit code 1: it is damaged, and so is the copy.",
+            " exit code 1: it is damaged, and so may be the copy.",
             rich_help_panel=panels.FILES,
         ),
     ] = False,
@@ -102,7 +104,7 @@ def export_command(
             would = "would write" if dry_run else "wrote"
             out().print(harmless(f"{would} {path}"), markup=False, soft_wrap=True)
     if checked is not None:
-        _report_damage(file, checked)
+        _report_damage(plan, checked)
 
 
 def _is_utf8(path: Path) -> bool:
@@ -112,23 +114,25 @@ def _is_utf8(path: Path) -> bool:
 
 def _checked(file: Path, view: "ProgressView") -> "CheckReport":
     """What copies carry on without their checksums is compared with them before."""
-    from penstock.programs.check import check, check_plan
+    from penstock.programs.check import check_plan, check_to_the_end
     from penstock.report.progress import show
 
-    return check(check_plan(file, None), lambda event: show(view, event), view.say)
+    return check_to_the_end(check_plan(file, None), lambda event: show(view, event), view.say)
 
 
-def _report_damage(file: Path, checked: "CheckReport") -> None:
-    """Names the damage of the recorded file, which its copy has as well, and exits with 1."""
+def _report_damage(plan: "Export", checked: "CheckReport") -> None:
+    """Names the damage of the recorded file, and exits with 1 if it may concern the copy."""
     from penstock.report.tables import findings_text
 
     if checked.ok:
         return
     errors = [finding for finding in checked.findings if finding.level == "error"]
     err().print(findings_text(errors), soft_wrap=True, end="")
-    warn(
-        f"{file} is damaged, and the copy has the same bytes: restore it, or leave the frames out (--frames)"
-    )
+    problem = damage_of_copy(plan, errors)
+    if problem is None:
+        warn(f"note: {plan.source} is damaged, but not in the copied frames")
+        return
+    warn(problem)
     raise typer.Exit(int(ExitCode.FAILED))
 
 

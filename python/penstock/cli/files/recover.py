@@ -8,6 +8,7 @@ import typer
 from penstock.cli.common import inspects, out, print_json
 from penstock.cli.verbosity import progress, shows_progress
 from penstock.files.aside import require_file
+from penstock.files.writable import require_writable
 from penstock.model import panels
 from penstock.model.errors import ExitCode
 from penstock.model.findings import is_clean
@@ -60,6 +61,8 @@ def recover_command(
     the series is lost or corrupt; the rest is recovered.
     """
     require_file(file)
+    if not dry_run:
+        require_writable(file)
     from penstock.programs.recover import recover
     from penstock.report.progress import show
     from penstock.report.tables import findings_text, recovery_lines

@@ -66,6 +66,7 @@ def run_record(given: dict[tuple[str, ...], Any], run: RunOptions) -> None:
         info().print(f"clients: {ranks_text(folders, team.count)}", markup=False)
     if settings.pva_sources:
         _require_possible(team)
+    joint = _together(settings.folder.absolute(), run.join)
     if run.dry_run:
         try_out(plan, _log_line, team)
         _show_plan(plan, run.json, team)
@@ -80,9 +81,7 @@ def run_record(given: dict[tuple[str, ...], Any], run: RunOptions) -> None:
     if run.show_placement:
         _show_placement(plan, run.json)
         return
-    recording = _record(
-        plan, run.json, team, settings.pva_sources, _together(settings.folder.absolute(), run.join)
-    )
+    recording = _record(plan, run.json, team, settings.pva_sources, joint)
     _require_success(recording, complete=run.require_complete)
 
 

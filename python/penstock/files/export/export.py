@@ -5,7 +5,6 @@ as in the files that DECTRIS' file writer makes for EIGER detectors, for HDF5 1.
 Both are NXmx and have the names of that file writer beside.
 """
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from penstock.files.hdf5 import (
 from penstock.files.naming import give_name
 from penstock.files.space import require_space
 from penstock.files.unfinished import unfinished
+from penstock.files.writable import require_writable
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.problems import reason_of
 
@@ -52,11 +52,8 @@ def write_export(export: Export, overwrite: bool, progress: Progress) -> None:
         # Roughly: frames that are encoded again may need more.
         require_space(Path(export.master).parent, export.recorded_bytes, "the export")
     for folder in {path.absolute().parent for path in export.writes}:
-        if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
-            raise UsageError(
-                f"you have no permission to write into {folder}",
-                "name a file in another folder with --output",
-            )
+        if folder.is_dir():
+            require_writable(folder)
     try:
         with unfinished(export.writes) as new:
             run_aside(Path(export.source), lambda: _write_new(export, new), progress)

@@ -28,10 +28,12 @@ from penstock.files.hdf5 import (
     value_of,
 )
 from penstock.files.inspect import PLACES, end_time_place, main_dataset
-from penstock.files.members import is_member, members_of
+from penstock.files.members import Rows, completion_of, is_member, members_of, shown_from
+from penstock.files.missing import ranges_of
 from penstock.files.timing import LEDGER
 from penstock.model.errors import PenstockError, UsageError
-from penstock.model.text import counted, how_to_complete
+from penstock.model.events import FrameRange
+from penstock.model.text import counted, recover_command
 
 Reader = Literal["xds", "eiger"]
 _NEEDS_SIZE: dict[Reader, str] = {
@@ -46,9 +48,9 @@ _TYPES = ("uint8", "uint16", "uint32", "int8", "int16", "int32")
 _PARTS_MAX = 999_999  # names have six digits
 _INDEXED_BY_NEGGIA = 4  # chunks of a dataset that may grow, by neggia 1.2.0
 _COPY = "use --copy, which writes the frames as these readers require"
-_WAIT = f"wait until the series ends; if its recorder was killed: {how_to_complete()}"
 _MASTER = "_master.h5"
 _MISSING, _RECEIVED, _PARTIAL = 0, 1, 5  # in the column of states
+_RANGES_SHOWN = 5
 Stretch = tuple[int | None, int | None]  # the first frame, and the one behind the last; None: not chosen
 
 
@@ -78,6 +80,8 @@ class Export(BaseModel):
     columns: int
     type: str
     missing: int
+    missing_ranges: list[FrameRange] = []
+    absent: list[str] = []  # source files, none of whose frames are exported
     left_out: list[str]
     parts: list[Part]
     recorded_bytes: int
@@ -106,6 +110,9 @@ def plan_export(
     `single`: for programs that look for all frames in /entry/data/data. `stretch`: the frames to copy; by
     default copies end after the last frame that was received.
     """
+    require_file(path)
+    if output is not None and not output.name:
+        raise UsageError(f"--output {output} is not a file", "name a new file")
     if stretch is not None and not copies:
         raise UsageError("--frames: an export without --copy links to all frames", "use it with --copy")
     if single and reader != "eiger":
@@ -123,11 +130,12 @@ def plan_export(
         raise UsageError(f"{master.parent} is not a folder", "create it, or name another one")
     with open_for_reading(path) as file, explained(path):
         frames = _frames_of(file, path, reader)
-        recorded = _recorded_files(file, path, frames)
         recorded_frames = math.prod(frames.shape[:-2])
         states = _states_of(file, recorded_frames)
         first, end = _stretch_of(path, stretch, states) if copies else (0, recorded_frames)
+        recorded, absent = _recorded_files(file, path, frames, slice(first, end))
         count = end - first
+        states = states[first:end]
         parts = _copied(master, count, frames_a_file) if copies else _linked(frames, path, master.parent)
         export = Export(
             reader=reader,
@@ -142,7 +150,9 @@ def plan_export(
             rows=frames.shape[-2],
             columns=frames.shape[-1],
             type=frames.dtype.name,
-            missing=int(numpy.count_nonzero(states[first:end] != _RECEIVED)),
+            missing=int(numpy.count_nonzero(states != _RECEIVED)),
+            missing_ranges=[each.shifted(first) for each in ranges_of(states)],
+            absent=absent,
             left_out=_other_channels(file, frames),
             parts=parts,
             recorded_bytes=sum(file.stat().st_size for file in recorded),
@@ -195,7 +205,8 @@ def _frames_of(file: h5py.File, path: Path, reader: Reader) -> h5py.Dataset:
         if value_of(file, f"{DETECTOR}/{name}") is None:
             raise PenstockError(
                 f"{path} has no {DETECTOR}/{name}, {_NEEDS_SIZE[reader]}",
-                "let the source send it in its start message, or add it with h5py (a number, with `units`)",
+                "let the source send it in its start message, or add it with h5py (a number, with `units`)"
+                f" and then run {recover_command(path)}, as check reports a file that was changed",
             )
     return frames
 
@@ -214,14 +225,16 @@ def _not_nxmx(file: h5py.File, path: Path) -> PenstockError:
 def _require_end(file: h5py.File, path: Path) -> None:
     place = end_time_place(file)
     if value_of(file, place) is None:
-        raise PenstockError(f"{path} is not complete: {place} is missing", _WAIT)
+        raise PenstockError(f"{path} is not complete: {place} is missing", completion_of(file, path))
     _require_closed(file, path)
 
 
 def _require_closed(file: h5py.File, path: Path) -> None:
     """Opened so, the file is marked as one that is written: what it shows may not be all yet."""
     if file.id.get_intent() & h5py.h5f.ACC_SWMR_READ:
-        raise PenstockError(f"{path} is still open for writing, or its writer died", _WAIT)
+        raise PenstockError(
+            f"{path} is still open for writing, or its writer died", completion_of(file, path)
+        )
 
 
 def _states_of(file: h5py.File, frames: int) -> numpy.ndarray[Any, Any]:
@@ -306,6 +319,11 @@ def _linked(frames: h5py.Dataset, path: Path, folder: Path) -> list[Part]:
             if not isinstance(held, h5py.Dataset):
                 raise PenstockError(
                     f"{file} has no {dataset}, which should have frames", "`penstock check` it"
+                )
+            if held.shape[:1] > (count,) and held.shape[1:] == frames.shape[1:] and not held.is_virtual:
+                raise _not_so(
+                    f"{file}: {dataset} is longer than its {counted(count, 'frame')}: it has"
+                    f" {counted(held.shape[0], 'row')}, because the series was aborted"
                 )
             if held.is_virtual or held.shape != (count, *frames.shape[1:]):
                 raise _not_so(f"{file}: {dataset} does not have the {counted(count, 'frame')} of the series")
@@ -401,15 +419,51 @@ def _not_so(why: str, otherwise: str = "") -> PenstockError:
     return PenstockError(why, f"{_COPY}; {otherwise}" if otherwise else _COPY)
 
 
-def _recorded_files(file: h5py.File, path: Path, frames: h5py.Dataset) -> list[Path]:
-    """The files with the frames, each once. A UsageError where one is absent: its frames read as others."""
+def _recorded_files(
+    file: h5py.File, path: Path, frames: h5py.Dataset, stretch: slice
+) -> tuple[list[Path], list[str]]:
+    """Returns the files with the frames, each once, and the names of absent ones without any of `stretch`.
+
+    PenstockError: one is absent that has some of those frames, which read as the fill value.
+    """
     members = members_of(file, path)
     names = set(members.names) if members else set()
     if frames.is_virtual:
         names |= {from_mapping(part.file_name) for part in frames.virtual_sources()} - {"."}
-    for name in sorted(names):
+    absent = sorted(name for name in names if not (path.parent / name).exists())
+    if absent:
+        _require_none_of(absent, path, frames, stretch)
+    there = sorted(names.difference(absent))
+    for name in there:
         require_file(path.parent / name)
-    return [path, *(path.parent / name for name in sorted(names))]
+    return [path, *(path.parent / name for name in there)], absent
+
+
+def _require_none_of(absent: list[str], path: Path, frames: h5py.Dataset, stretch: slice) -> None:
+    """PenstockError: frames of the stretch are in source files that are not there."""
+    lacking = numpy.ones(frames.shape[0], bool)
+    if frames.ndim == 3 and all(shown_from(frames, {name}).any() for name in absent):
+        lacking = shown_from(frames, set(absent))
+        if not lacking[stretch].any():
+            return
+    shown = ", ".join(absent[:3]) + (", …" if len(absent) > 3 else "")
+    remedy = f"put {'it' if len(absent) == 1 else 'them'} back next to {path.name}"
+    if found := _longest_false(lacking):
+        remedy += f"; or export frames of the other files: --copy --frames {found[0]}:{found[1]}"
+    raise PenstockError(
+        f"{counted(len(absent), 'source file')} of {path}"
+        f" {'is' if len(absent) == 1 else 'are'} missing: {shown}",
+        remedy,
+    )
+
+
+def _longest_false(rows: Rows) -> tuple[int, int] | None:
+    edges = numpy.flatnonzero(numpy.diff(numpy.concatenate([[True], rows, [True]])))
+    return max(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True), key=_length, default=None)
+
+
+def _length(stretch: tuple[int, int]) -> int:
+    return stretch[1] - stretch[0]
 
 
 def _refuse_recorded(export: Export, recorded: list[Path]) -> None:
@@ -438,11 +492,24 @@ def _notes(export: Export) -> Iterator[str]:
             f"neggia reads the first {_INDEXED_BY_NEGGIA} frames of each recorded file only (a limit of its"
             f" index reader): use durin, or --copy"
         )
-    if export.missing and not export.copies:
-        yield (
-            f"{counted(export.missing, 'frame is', 'frames are')} missing; XDS plug-ins fail"
-            " on them: exclude them with"
-            f" EXCLUDE_DATA_RANGE, or use --copy, which writes the fill value"
-        )
+    if export.absent:
+        whose = "its" if len(export.absent) == 1 else "their"
+        yield f"{', '.join(export.absent)}: missing, but none of {whose} frames is exported"
+    if export.missing:
+        yield _note_of_missing(export)
     if not export.copies:
         yield "the master file links to the recorded file by a relative path: move both together"
+
+
+def _note_of_missing(export: Export) -> str:
+    ranges = ", ".join(map(str, export.missing_ranges[:_RANGES_SHOWN]))
+    more = ", …" if len(export.missing_ranges) > _RANGES_SHOWN else ""
+    what = f"{counted(export.missing, 'frame is', 'frames are')} missing: {ranges}{more}"
+    if export.copies:
+        return f"{what}; the copy has the fill value there"
+    if export.reader == "eiger":
+        return f"{what}; HDF5 reads the fill value there"
+    return (
+        f"{what}; XDS plug-ins fail on them: exclude them with EXCLUDE_DATA_RANGE, or use --copy, which"
+        " writes the fill value"
+    )

@@ -22,15 +22,17 @@ from penstock.files.hdf5 import (
     value_of,
 )
 from penstock.files.inspect import end_time_place, main_dataset
+from penstock.files.members import completion_of
 from penstock.files.naming import give_name
 from penstock.files.unfinished import unfinished
 from penstock.files.values.join import UNKNOWN, By, Ints, by_number, by_time, linear
 from penstock.files.values.journal import JournalState
 from penstock.files.values.many_objects import add_dataset, add_group
 from penstock.files.values.spool import Channel, Spool
+from penstock.files.writable import require_writable
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.problems import reason_of
-from penstock.model.text import counted, how_to_complete, one_short_line
+from penstock.model.text import counted, one_short_line
 from penstock.model.values import INVALID, SEVERITY
 
 TIMING = "/entry/penstock/timing"
@@ -99,6 +101,8 @@ def attach(
     """Writes `output`, beside the series where it is None; with `overwrite` in the place of its own alone."""
     target = output or series.with_name(f"{series.stem}.values.h5")
     _require_free(target, overwrite)
+    if target.parent.is_dir():
+        require_writable(target.parent)
     recorded = recorded_series(series, how)
     attachment = Attachment(output=str(target), frames=recorded.frames, time=recorded.time)
     try:
@@ -160,7 +164,7 @@ def recorded_series(path: Path, how: How) -> Recorded:
         if value_of(file, end_time_place(file)) is None:
             raise UsageError(
                 f"{path} is not complete: its series has not ended",
-                f"wait until it ends; if its recorder was killed: {how_to_complete(str(path))}",
+                completion_of(file, path),
             )
         name = value_of(file, "/entry/penstock/series_unique_id")
         times, what = _frame_times(file, path, int(states.shape[0]), how)

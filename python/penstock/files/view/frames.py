@@ -21,7 +21,8 @@ from penstock.files.hdf5 import (
     value_of,
 )
 from penstock.files.images import hdf5_images
-from penstock.files.inspect import joined_entries, main_dataset
+from penstock.files.inspect import end_time_place, joined_entries, main_dataset
+from penstock.files.members import completion_of
 from penstock.files.missing import REASONS
 from penstock.files.timing import LEDGER
 from penstock.files.tree import items_of
@@ -88,6 +89,14 @@ class Frames:
         self.count = self._ends[-1]
         self._absent = [_absent_files(dataset) for dataset in self._datasets]
         self._block: tuple[tuple[int, int, Region], Pixels] | None = None
+
+    @property
+    def completion(self) -> str:
+        """How to get frames that this file does not show yet; "" if its series has ended."""
+        if not isinstance(item_at(self._file, _KEPT), h5py.Group):
+            return ""
+        ended = value_of(self._file, end_time_place(self._file)) is not None
+        return "" if ended else completion_of(self._file, self._path)
 
     @property
     def everything(self) -> Region:

@@ -143,9 +143,11 @@ def _frame(path: Path, choice: Choice, number: int | None) -> Picture:
             return next(look.present(), None) or look.picture(0)
         count = look.frames.count
         if not -count <= number < count:
+            completion = look.frames.completion
+            so_far, or_else = (" so far", f"; more may follow: {completion}") if completion else ("", "")
             raise UsageError(
-                f"--frame {number}: {path} has {counted(count, 'frame')}",
-                f"name one from 0 to {count - 1}, or -1, the last",
+                f"--frame {number}: {path} has {counted(count, 'frame')}{so_far}",
+                f"name one from 0 to {count - 1}, or -1, the last{or_else}",
             )
         return look.picture(number % count)
 

@@ -1,0 +1,184 @@
+"""What `penstock export` reports of series that are interrupted, incomplete, damaged or elsewhere."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import nexus_series as sent
+import numpy
+import pytest
+from typer.testing import CliRunner, Result
+
+from penstock.cli import application
+from penstock.files import inspect as inspecting
+from penstock.files.structure import check_structure
+from penstock.model.errors import ExitCode
+from penstock.model.events import CheckReport
+from penstock.model.findings import Finding
+from penstock.programs import check as checking
+
+pytestmark = pytest.mark.usefixtures("nothing_stays_open")
+PACKAGE = Path(__file__).resolve().parents[3] / "python" / "penstock"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A series in one file, and an aborted one in several. Tests leave these files as they are."""
+    split = ("--frames-per-file", "3")
+    return {
+        "one": sent.record_series(tmp_path_factory.mktemp("one")),
+        "split": sent.record_series(tmp_path_factory.mktemp("split"), *split, missing=2),
+    }
+
+
+@pytest.fixture
+def series(recorded: dict[str, Path], tmp_path: Path) -> Callable[[str], Path]:
+    """A copy of a recorded series in a folder of its own."""
+
+    def copy(kind: str) -> Path:
+        return shutil.copytree(recorded[kind].parent, tmp_path / kind) / "s.h5"
+
+    return copy
+
+
+def export(*arguments: object) -> Result:
+    return CliRunner().invoke(application, ["export", *map(str, arguments)], catch_exceptions=False)
+
+
+def checked_as(monkeypatch: pytest.MonkeyPatch, **report: object) -> None:
+    """Makes the native check return this report."""
+    made = CheckReport.model_validate({"event": "report", "time": 0, **report})
+    monkeypatch.setattr("penstock.programs.check.follow", lambda *_: made)
+
+
+@pytest.mark.parametrize(("signal", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_interrupted_check_ends_an_export_without_files(
+    series: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, signal: str, code: int
+) -> None:
+    path = series("one")
+    checked_as(monkeypatch, ok=False, complete=False, stopped_by=signal)
+    done = export(path, "--for", "xds", "--copy")
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert "damaged" not in done.stderr
+    assert [file.name for file in path.parent.iterdir()] == ["s.h5"]
+
+
+def test_interrupted_check_is_never_a_result_of_another_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked_as(monkeypatch, ok=False, complete=False, stopped_by="SIGTERM")
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
+        checking.check_to_the_end(checking.check_plan(Path("s.h5"), None), lambda _: None)
+    users = [path for path in PACKAGE.rglob("*.py") if "programs.check import check," in path.read_text()]
+    assert [path.relative_to(PACKAGE).as_posix() for path in users] == ["cli/files/check.py"]
+
+
+def test_missing_source_file_is_named_with_the_frames_that_are_left(series: Callable[[str], Path]) -> None:
+    path = series("split")
+    path.with_name("s_member_1.h5").unlink()
+    for copy in ((), ("--copy",)):
+        done = export(path, "--for", "xds", *copy)
+        assert done.exit_code == ExitCode.FAILED
+        assert f"source file of {path} is missing: s_member_1.h5" in done.stderr
+        assert (
+            "put it back next to s.h5; or export frames of the other files: --copy --frames 0:3"
+            in done.stderr
+        )
+    part = export(path, "--for", "xds", "--copy", "--frames", "0:3")
+    assert part.exit_code == 0, part.stderr
+    assert "s_member_1.h5: missing, but none of its frames" in part.stderr
+    assert "damaged, but not in the copied frames" in part.stderr
+    with h5py.File(path.with_name("s_master.h5")) as file:
+        assert numpy.array_equal(file["/entry/data/images"][...], sent.frames_of(0)[:3])
+
+
+def test_source_file_with_more_rows_than_frames_is_called_longer(series: Callable[[str], Path]) -> None:
+    done = export(series("split"), "--for", "xds")
+    assert done.exit_code == ExitCode.FAILED
+    assert "s_member_1.h5: /entry/data/data is longer than its 2 frames: it has 3 rows" in done.stderr
+    assert "--copy" in done.stderr
+
+
+def test_copy_reports_frames_that_are_missing_in_its_range(series: Callable[[str], Path]) -> None:
+    path = series("split")
+    noted = "2 frames are missing: 5-6; the copy has the fill value there"
+    assert noted in export(path, "--for", "xds", "--copy", "--frames", "4:7", "--dry-run").stderr
+    assert "missing" not in export(path, "--for", "xds", "--copy", "--dry-run").stderr
+
+
+@pytest.mark.parametrize(("reader", "is_named"), [("xds", True), ("eiger", False)])
+def test_only_exports_for_xds_mention_xds(series: Callable[[str], Path], reader: str, is_named: bool) -> None:
+    path = series("one")
+    with h5py.File(path, "r+") as file:
+        file["/entry/penstock/frame_state"][-1] = 0
+    noted = export(path, "--for", reader, "--dry-run").stderr
+    assert "1 frame is missing: 6" in noted
+    assert ("XDS" in noted) == is_named
+
+
+FRAME = {"what": "a chunk's checksum is wrong", "where": "/entry/data/data frame 2 at offset 4096"}
+MEMBERS_FRAME = FRAME | {"where": "s_member_0.h5: /entry/data/data frame 6 at offset 4096"}
+VALUES = {"what": "a part of the file outside the frames is corrupt", "where": "HDF5's structures"}
+LACKING = {"what": "a frame is marked as received but missing", "where": "frame 2"}
+MORE = FRAME | {"where": "5 more"}
+
+
+@pytest.mark.parametrize(
+    ("errors", "frames", "code", "words"),
+    [
+        ([FRAME, VALUES, LACKING], ":7", 1, "the copy has the same bytes"),
+        ([MEMBERS_FRAME], ":4", 1, "the copy has the same bytes"),
+        ([FRAME], "3:7", 0, "damaged, but not in the copied frames"),
+        ([FRAME, MORE], "3:7", 1, "the copy has the same bytes"),
+        ([VALUES], ":7", 1, "is damaged, but no frame is"),
+        ([VALUES, LACKING], ":7", 1, "lacks frames that it should have"),
+    ],
+)
+def test_damage_is_reported_as_what_it_is_in_the_copy(
+    series: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    errors: list[dict[str, str]],
+    frames: str,
+    code: int,
+    words: str,
+) -> None:
+    findings = [Finding.model_validate({"level": "error", **each}) for each in errors]
+    checked_as(monkeypatch, ok=False, findings=findings)
+    done = export(series("one"), "--for", "xds", "--copy", "--frames", frames)
+    assert (done.exit_code, words in done.stderr) == (code, True), done.stderr
+    assert ("same bytes" in done.stderr) == ("same bytes" in words)
+
+
+@pytest.mark.parametrize(("file", "output"), [("", None), ("s.h5", "")])
+def test_empty_name_is_wrong_usage(
+    recorded: dict[str, Path], file: str, output: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(recorded["one"].parent)
+    options = () if output is None else ("--output", output)
+    done = export(file, "--for", "xds", *options)
+    assert done.exit_code == ExitCode.USAGE
+    assert "what to do" in done.stderr
+    assert "PosixPath" not in done.stderr
+
+
+def test_remedies_name_the_file(series: Callable[[str], Path]) -> None:
+    path = series("one")
+    with h5py.File(path, "r+") as file:
+        del file["/entry/instrument/detector/x_pixel_size"]
+    assert f"and then run penstock recover {path}" in export(path, "--for", "xds").stderr
+    with h5py.File(path, "r+") as file:
+        del file["/entry/end_time"]
+    refused = export(path, "--for", "xds").stderr
+    assert f"penstock recover {path}" in refused
+    assert "--resume" in refused
+
+
+def test_resume_is_not_advised_for_series_in_several_files(series: Callable[[str], Path]) -> None:
+    path = series("split")
+    with h5py.File(path, "r+") as file:
+        del file["/entry/end_time"]
+    refused = export(path, "--for", "xds").stderr
+    assert f"killed: penstock recover {path}" in refused
+    assert not inspecting.series_can_resume(path)
+    assert not inspecting.series_can_resume(path.with_name("s_member_1.h5"))
+    assert not inspecting.inspect_file(path).can_resume
+    assert "--resume" not in " ".join(finding.remedy for finding in check_structure(path, True))
