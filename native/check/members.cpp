@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "check/names.hpp"
+#include "check/structures/superblock.hpp"
 #include "store/format/description.hpp"
 #include "store/members/member_names.hpp"
 #include "store/recovery/scan.hpp"
@@ -36,11 +37,19 @@ class Shifted final : public Reference {
   const std::uint64_t first_;
 };
 
+/// Of a file that its recorder closed.
+bool is_truncated(File& file) {
+  const auto superblock = read_superblock(file);
+  const auto bytes = file.size();
+  return superblock.ok() && bytes.ok() && *superblock && !(*superblock)->open_for_writing &&
+         (*superblock)->end_of_file != ~std::uint64_t{0} && (*superblock)->end_of_file > *bytes;
+}
+
 }  // namespace
 
 bool holds_no_frames(Env& env, const std::string& path) {
   const auto file = env.open(path, {});
-  if (!file.ok()) return false;
+  if (!file.ok() || is_truncated(**file)) return false;
   // It begins with nothing, or with HDF5's signature; whatever begins otherwise may have held frames.
   std::array<std::byte, 8> front{};
   if (!(*file)->read_at(front, 0).ok()) return false;
@@ -58,6 +67,10 @@ bool holds_no_frames(Env& env, const std::string& path) {
     if (!description.ok()) return false;
   }
   return false;
+}
+
+bool was_only_begun(Env& env, const Tree& master, const std::string& path) {
+  return master.find(member_names_path) == nullptr && holds_no_frames(env, path);
 }
 
 bool is_master(const Tree& tree) { return tree.root_attribute(layout_attribute) != nullptr; }

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Recorded
-from damage import make_unfinished, try_info
+from damage import make_pair, make_unfinished, try_info
 
 from penstock.model.findings import is_clean
 from penstock.programs.check import check, check_plan
@@ -42,6 +42,20 @@ def test_member_that_lost_its_frames_is_damage(tmp_path: Path) -> None:
     content[:4096] = bytes(4096)
     member.write_bytes(content)
     assert not is_clean(check(check_plan(file, None), lambda _: None).findings)
+
+
+@pytest.mark.parametrize("percent", [60, 80, 95])
+def test_truncated_source_file_of_a_finished_series_is_damage_and_not_half_made(
+    tmp_path: Path, percent: int
+) -> None:
+    finished = make_pair(tmp_path / "split", "split")[1]
+    member = finished.folder / "s_member_1.h5"
+    with member.open("r+b") as stream:
+        stream.truncate(member.stat().st_size * percent // 100)
+    report = check(check_plan(finished.folder / finished.file, None), lambda _: None)
+    said = {each.what: each.where for each in report.findings}
+    assert HALF_MADE not in said
+    assert said["the file is shorter than it says"] == str(member)
 
 
 SHORTEN = """
