@@ -36,8 +36,9 @@ bool is_member(const Tree& tree);
 /// What a finding says of a member that the master names and that is not there.
 constexpr std::string_view member_is_gone = "a file with a part of the frames is not there";
 
-/// The members of the master at `path` that are there, by rising number. Others that it names become findings. A file
-/// that the master does not name is taken only where `is_own` says so.
+/// The members of the master at `path` that are there, by rising number. Others that it names become findings; if it
+/// names none, being unfinished, those between others, and those whose frames it calls received. A file that the master
+/// does not name is taken only where `is_own` says so.
 std::vector<MemberFile> find_members(const std::string& path, const Tree& tree, const store::Members& members,
                                      Findings& findings, const std::function<bool(const MemberFile&)>& is_own = {});
 

@@ -9,11 +9,13 @@ import pytest
 from conftest import Recorded
 from damage import make_pair, make_unfinished, try_info
 
+from penstock.files.inspect import add_recoverable, inspect_file
 from penstock.model.findings import is_clean
-from penstock.programs.check import check, check_plan
+from penstock.programs.check import check, check_plan, count_recoverable
 from penstock.programs.recover import recover
 
 HALF_MADE = "a file with frames was only begun"
+NOT_THERE = "a file with a part of the frames is not there"
 
 
 @pytest.mark.parametrize("content", ["empty", "cut"])
@@ -42,6 +44,20 @@ def test_member_that_lost_its_frames_is_damage(tmp_path: Path) -> None:
     content[:4096] = bytes(4096)
     member.write_bytes(content)
     assert not is_clean(check(check_plan(file, None), lambda _: None).findings)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_missing_source_file_of_an_unfinished_series_is_named(tmp_path: Path, number: int) -> None:
+    file = make_unfinished(tmp_path / "split", "split")
+    name = f"s_member_{number}.h5"
+    file.with_name(name).unlink()
+    report = check(check_plan(file, None), lambda _: None)
+    assert [each.where for each in report.findings if each.what == NOT_THERE] == [name]
+    assert not is_clean(report.findings)
+    info = inspect_file(file)
+    add_recoverable(info, count_recoverable(file))
+    assert info.members is not None
+    assert info.members.missing == [name]
 
 
 @pytest.mark.parametrize("percent", [60, 80, 95])
