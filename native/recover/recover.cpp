@@ -574,12 +574,14 @@ std::uint64_t Recovery::frames_cut_off() const {
 }
 
 /// A frame that was received is lost if neither the index nor a segment has it. Damaged chunks are findings themselves.
+/// A recorder that goes on in the file wants to know only what it did not report itself.
 void Recovery::report_lost() {
-  if (report_.way == Way::nothing || report_.way == Way::seal || master_ != nullptr) return;
+  if (master_ != nullptr) return;
   const auto& whole = frames_.whole;
   const auto is_missing = [&](auto frame) { return !std::binary_search(whole.begin(), whole.end(), frame); };
   const auto damaged = std::count_if(frames_.damaged.begin(), frames_.damaged.end(), is_missing);
-  if (newly_lost(frames_, before_.states) <= static_cast<std::uint64_t>(damaged)) return;
+  const auto lost = plan_.series ? newly_lost(frames_, before_.states) : report_.lost_frames;
+  if (lost <= static_cast<std::uint64_t>(damaged)) return;
   findings_.add(
       {Level::error,
        "frames are lost",

@@ -650,6 +650,17 @@ TEST_F(RecoverTest, OfACutFileNoMoreFramesAreLostThanWereCutOff) {
   EXPECT_EQ(again->lost_frames, lost) << "also if there is nothing to do";
 }
 
+TEST_F(RecoverTest, FramesThatTheFileCallsLostAreAnErrorAsInTheCheck) {
+  write_recorded(path(), {.frames = 6, .announced = 6, .absent = {4}, .lost = {4}, .encoding = plain});
+  const auto checked = check(path());
+  EXPECT_TRUE(has(checked, "frames are lost")) << text(checked);
+  const auto report = recover().value();
+  EXPECT_EQ(report.way, Way::nothing);
+  EXPECT_EQ(report.missing, checked.missing);
+  EXPECT_EQ(report.lost_frames, checked.lost_frames);
+  EXPECT_TRUE(has_finding(report, "frames are lost"));
+}
+
 TEST_F(RecoverTest, WhatIsNotOfPenstockIsRefused) {
   write_bytes(path(), std::vector<char>(100'000, 'x'));
   const auto report = recover();
