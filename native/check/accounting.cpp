@@ -237,6 +237,13 @@ void require(const Tree& tree, const char* path, Findings& findings) {
     findings.add({Level::error, "a part that every recorded file has is missing", path, {}, {}, {}});
 }
 
+const char* what_lost_means(const TreeDataset& column) {
+  const auto& attributes = column.info.attributes;
+  const bool is_bound = std::any_of(attributes.begin(), attributes.end(),
+                                    [](const auto& each) { return each.name == lost_or_never_came; });
+  return is_bound ? "lost or never came (the file was cut off)" : "received, and not in the file";
+}
+
 /// `there`: the frames in the index; returns how many of `frames` are missing.
 std::uint64_t add_missing(std::uint64_t frames, std::uint64_t there, const SeriesState& series, const std::string& path,
                           std::string remedy, Findings& findings) {
@@ -333,7 +340,7 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
                   "frames are lost",
                   state_path,
                   {},
-                  fmt::format("received, and not in the file: {}", counts.lost),
+                  fmt::format("{}: {}", what_lost_means(*column), counts.lost),
                   "they read as the fill value: restore them from another copy, if there is one"});
   if (!series.unfinished) compare_counts(*column, states_counted, counts.frames, recorded, findings);
   return counts;

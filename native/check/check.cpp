@@ -481,7 +481,7 @@ void Check::verify_members() {
     Check check(env_, plan, tell_, cancelled_);
     check.set_member(member.first_frame);
     const auto report = check.run();
-    if (report.complete && !report.ok() && holds_no_frames(env_, member.path))
+    if (report.complete && !report.ok() && was_only_begun(env_, tree_, member.path))
       add(Level::warning, std::string(half_made_member), member.name, {}, {}, "it has no frames: nothing is lost");
     else
       take_over(member, check, report);

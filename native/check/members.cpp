@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <set>
 
 #include "check/names.hpp"
+#include "check/structures/superblock.hpp"
 #include "store/format/description.hpp"
 #include "store/members/member_names.hpp"
 #include "store/recovery/scan.hpp"
@@ -15,6 +17,8 @@ namespace {
 constexpr const char* layout_attribute = "penstock_layout";
 constexpr const char* member_attribute = "penstock_member";
 constexpr const char* series_path = "/entry/penstock/series_unique_id";
+/// Files that are missing one after the other; a stray file may have any number.
+constexpr std::uint64_t gap_max = 1000;
 
 template <typename T>
 const T* value_at(const Tree& tree, const char* path) {
@@ -36,11 +40,59 @@ class Shifted final : public Reference {
   const std::uint64_t first_;
 };
 
+/// Of a file that its recorder closed.
+bool is_truncated(File& file) {
+  const auto superblock = read_superblock(file);
+  const auto bytes = file.size();
+  return superblock.ok() && bytes.ok() && *superblock && !(*superblock)->open_for_writing &&
+         (*superblock)->end_of_file != ~std::uint64_t{0} && (*superblock)->end_of_file > *bytes;
+}
+
+void report_gone(const std::string& name, const std::string& master, bool lag, Findings& findings) {
+  findings.add({Level::error, std::string(member_is_gone), name, "a file next to " + master, "none",
+                "its frames read as the fill value; copy it into the same folder", lag});
+}
+
+/// Blocks of frames of which the column of states says that frames are in the file, or in part.
+std::set<std::uint64_t> blocks_received(const Tree& tree, const store::Members& members) {
+  std::set<std::uint64_t> blocks;
+  const auto* states = value_at<store::ArrayValue>(tree, state_path);
+  if (states == nullptr || states->spec.type != ElementType::u8) return blocks;
+  for (std::uint64_t frame = 0; frame < states->data.size(); ++frame)
+    if (const auto state = states->data[frame]; state == std::byte{1} || state == std::byte{5})
+      blocks.insert(blocks.end(), frame / members.frames);
+  return blocks;
+}
+
+/// Of a split series whose master names no members yet. A block of frames has a file if the states say that it has
+/// frames, or if it lies between the last such block and a file that is there: the column is behind the files. A block
+/// without a frame has none. Where several ranks write, each has a file of a block only if it got frames of it: then
+/// only blocks without any file are told.
+void report_gaps(const std::string& master, const Tree& tree, const store::Members& members,
+                 const std::vector<MemberFile>& found, Findings& findings) {
+  if (members.frames == 0) return;
+  std::set<std::uint64_t> there, ranks;
+  for (const auto& file : found) {
+    there.insert(file.number / members.ranks);
+    ranks.insert(file.number % members.ranks);
+  }
+  if (ranks.empty()) ranks.insert(0);
+  auto expected = blocks_received(tree, members);
+  auto next = expected.empty() ? 0 : *expected.rbegin() + 1;
+  for (const auto block : there) {
+    for (auto gap = next; gap < std::min(block, next + gap_max); ++gap) expected.insert(gap);
+    next = std::max(next, block + 1);
+  }
+  for (const auto block : expected)
+    for (const auto rank : ranks)
+      if (!there.contains(block)) report_gone(members.file_name(block * members.ranks + rank), master, true, findings);
+}
+
 }  // namespace
 
 bool holds_no_frames(Env& env, const std::string& path) {
   const auto file = env.open(path, {});
-  if (!file.ok()) return false;
+  if (!file.ok() || is_truncated(**file)) return false;
   // It begins with nothing, or with HDF5's signature; whatever begins otherwise may have held frames.
   std::array<std::byte, 8> front{};
   if (!(*file)->read_at(front, 0).ok()) return false;
@@ -60,6 +112,10 @@ bool holds_no_frames(Env& env, const std::string& path) {
   return false;
 }
 
+bool was_only_begun(Env& env, const Tree& master, const std::string& path) {
+  return master.find(member_names_path) == nullptr && holds_no_frames(env, path);
+}
+
 bool is_master(const Tree& tree) { return tree.root_attribute(layout_attribute) != nullptr; }
 bool is_member(const Tree& tree) { return tree.root_attribute(member_attribute) != nullptr; }
 
@@ -76,13 +132,13 @@ std::vector<MemberFile> find_members(const std::string& path, const Tree& tree, 
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   // A master that was completed names its members; others of the same pattern are none of its own.
   const auto* names = value_at<std::vector<std::string>>(tree, member_names_path);
+  if (names == nullptr) report_gaps(path, tree, members, found, findings);
   if (names == nullptr) return found;
   for (auto& file : found) file.listed = std::find(names->begin(), names->end(), file.name) != names->end();
   std::erase_if(found, [&](const auto& file) { return !file.listed && !(is_own && is_own(file)); });
   for (const auto& name : *names)
     if (std::none_of(found.begin(), found.end(), [&](const auto& file) { return file.name == name; }))
-      findings.add({Level::error, std::string(member_is_gone), name, "a file next to " + path, "none",
-                    "its frames read as the fill value; copy it into the same folder"});
+      report_gone(name, path, false, findings);
   return found;
 }
 

@@ -23,8 +23,10 @@ struct MemberFile {
 /// A finding: of a file that was begun and has no frame yet.
 inline constexpr std::string_view half_made_member = "a file with frames was only begun";
 /// Whether the storage gives all of the file, and it has neither a segment with frames nor a damaged one: its recorder
-/// was stopped while it made it.
+/// was stopped while it made it. False of a finished file that is truncated.
 bool holds_no_frames(Env& env, const std::string& path);
+/// Whether the file at `path` is such a member. Those of a complete master all have frames.
+bool was_only_begun(Env& env, const Tree& master, const std::string& path);
 
 /// Whether the file shows frames that lie in others.
 bool is_master(const Tree& tree);
@@ -34,8 +36,9 @@ bool is_member(const Tree& tree);
 /// What a finding says of a member that the master names and that is not there.
 constexpr std::string_view member_is_gone = "a file with a part of the frames is not there";
 
-/// The members of the master at `path` that are there, by rising number. Others that it names become findings. A file
-/// that the master does not name is taken only where `is_own` says so.
+/// The members of the master at `path` that are there, by rising number. Others that it names become findings; if it
+/// names none, being unfinished, those between others, and those whose frames it calls received. A file that the master
+/// does not name is taken only where `is_own` says so.
 std::vector<MemberFile> find_members(const std::string& path, const Tree& tree, const store::Members& members,
                                      Findings& findings, const std::function<bool(const MemberFile&)>& is_own = {});
 

@@ -5,6 +5,7 @@
 
 #include "base/crc32c.hpp"
 #include "check/compare/compare_chunk.hpp"
+#include "store/recovery/complete_chunk.hpp"
 #include "store/recovery/cut_short.hpp"
 #include "store/recovery/scan.hpp"
 
@@ -91,22 +92,22 @@ void Verifier::verify_segment(const SegmentHeader& segment, Memory& memory) {
   std::vector<ChunkTask> tasks;
   tasks.reserve(records->size());
   for (const auto& record : *records) tasks.push_back(task_for(record, segment));
-  verify_rows(segment, tasks);
+  verify_rows(segment);
   verify_chunks(tasks, memory);
 }
 
-/// A segment that was being written when the recorder died has no chunk in the index, and nobody needs its values.
-void Verifier::verify_rows(const SegmentHeader& segment, std::span<const ChunkTask> tasks) {
+void Verifier::verify_rows(const SegmentHeader& segment) {
   const auto rows = store::read_rows(file_, segment);
   if (rows.ok()) return;
-  const bool is_indexed = std::any_of(tasks.begin(), tasks.end(), [](const auto& task) { return task.indexed; });
-  findings_.add({is_indexed ? Level::error : Level::warning,
-                 is_indexed ? "a segment's values of frames are corrupt"
-                            : "a segment's values of frames were not completely written",
+  const bool is_damage = store::has_complete_chunk(file_, segment);
+  findings_.add({is_damage ? Level::error : Level::warning,
+                 is_damage ? "a segment's values of frames are corrupt"
+                           : "a segment's values of frames were not completely written",
                  fmt::format("offset {}", segment.address),
                  {},
                  rows.error().message(),
-                 {}});
+                 {},
+                 options_.unfinished});
 }
 
 ChunkTask Verifier::task_for(const ChunkRecord& record, const SegmentHeader& segment) {

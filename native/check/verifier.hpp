@@ -89,7 +89,7 @@ class Verifier {
 
   void run();
   void verify_segment(const store::format::SegmentHeader& segment, Memory& memory);
-  void verify_rows(const store::format::SegmentHeader& segment, std::span<const ChunkTask> tasks);
+  void verify_rows(const store::format::SegmentHeader& segment);
   ChunkTask task_for(const store::format::ChunkRecord& record, const store::format::SegmentHeader& segment);
   Subject* subject_of(std::uint16_t dataset, std::uint64_t chunk_index, std::uint64_t address) const;
   void match_with_index(ChunkTask& task, const store::format::ChunkRecord& record);

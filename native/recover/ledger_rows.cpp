@@ -144,6 +144,9 @@ FramesBefore frames_before(const check::Tree& tree, const store::format::Descrip
   if (column == nullptr || !is_inside(*column, file_bytes)) return before;
   const auto states = states_of(tree);
   before.states.assign(states.begin(), states.end());
+  const auto& attributes = column->info.attributes;
+  before.assumed = std::any_of(attributes.begin(), attributes.end(),
+                               [](const auto& each) { return each.name == check::lost_or_never_came; });
   return before;
 }
 

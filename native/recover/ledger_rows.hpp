@@ -22,7 +22,7 @@ struct Frames {
 /// What HDF5's structures said of the series before they are completed or made anew.
 struct FramesBefore {
   std::vector<std::byte> states;  ///< one a frame; empty if they are not known
-  bool assumed = false;           ///< … all received, since no state of them is left
+  bool assumed = false;           ///< … as many received as were cut off at most, since no state of them is left
   std::uint64_t count = 0;        ///< of frames for which a dataset or a column has room
   std::string ended_by = {};      ///< why the series ended; empty if that is not known
 };

@@ -68,7 +68,6 @@ Result<MembersContent> recover_members(
   const auto is_own = [&](const check::MemberFile& file) {
     return store::is_member_of(env, file.path, master, file.number);
   };
-  const bool completed = tree.find(check::member_names_path) != nullptr;  // then its members were, too
   for (const auto& file : check::find_members(master, tree, members, findings, is_own)) {
     auto one = recover_one(file.path);
     // An error that speaks of the file will be there the next time too; any other may pass.
@@ -79,7 +78,7 @@ Result<MembersContent> recover_members(
     if (!one.ok() && !speaks_of_file(one.error().code()))
       return make_error(one.error().code(), "{}: {}{}", file.name, one.error().message(),
                         remedy_of(one.error().code()));
-    if (!one.ok() && !completed && check::holds_no_frames(env, file.path)) {
+    if (!one.ok() && check::was_only_begun(env, tree, file.path)) {
       findings.add({check::Level::warning,
                     std::string(check::half_made_member),
                     file.name,

@@ -130,6 +130,7 @@ class Recovery {
   bool was_on_its_way(const Candidate& candidate, Proof proof) const;
   void report_left_out(const Candidate& candidate, Proof proof);
   void judge_frames();
+  void assume_states(std::uint64_t seen_end);
   std::uint64_t frames_cut_off() const;
   void count_missing_by_state();
   void report_lost();
@@ -542,13 +543,12 @@ void Recovery::judge_frames() {
     std::sort(numbers->begin(), numbers->end());
     numbers->erase(std::unique(numbers->begin(), numbers->end()), numbers->end());
   }
+  if (!frames_.damaged.empty()) frames_end_ = std::max(frames_end_, frames_.damaged.back() + 1);
+  const auto seen_end = frames_end_;
   // The datasets and the columns end with the same frame: the last of which anything says something.
-  const auto damaged_end = frames_.damaged.empty() ? 0 : frames_.damaged.back() + 1;
-  frames_end_ = std::max({frames_end_, before_.count, damaged_end});
+  frames_end_ = std::max(frames_end_, before_.count);
   report_.frames = std::max(report_.frames, frames_end_);
-  before_.assumed = left_.cut_off && before_.states.empty();
-  if (before_.assumed)
-    before_.states.assign(std::min({report_.frames, frames_end_ + frames_cut_off(), unknown_frames_max}), received);
+  if (left_.cut_off && before_.states.empty()) assume_states(seen_end);
   std::sort(rows_.times.begin(), rows_.times.end(), [](const auto& a, const auto& b) { return a.frame < b.frame; });
   report_.missing = report_.frames - std::min<std::uint64_t>(report_.frames, whole.size());
 }
@@ -563,29 +563,57 @@ void Recovery::count_missing_by_state() {
   report_.partial = counts.partial;
 }
 
-/// At most as many as the bytes that are cut off had room for.
+/// Where no state is left: frames without all of their data count as received, the first of them, as many as may be in
+/// what is cut off. Of those from `seen_end` on the file has nothing.
+void Recovery::assume_states(std::uint64_t seen_end) {
+  const auto end = std::min(report_.frames, unknown_frames_max);
+  auto left = frames_cut_off();
+  auto& states = before_.states;
+  auto whole = frames_.whole.begin(), damaged = frames_.damaged.begin();
+  const auto is_next = [](auto& at, auto last, std::uint64_t frame) {
+    while (at != last && *at < frame) ++at;
+    return at != last && *at == frame;
+  };
+  for (std::uint64_t frame = 0; frame < end && (frame < seen_end || left > 0); ++frame) {
+    const bool is_known = is_next(whole, frames_.whole.end(), frame) || is_next(damaged, frames_.damaged.end(), frame);
+    states.push_back(is_known || left > 0 ? received : std::byte{0});
+    if (!is_known && left > 0) --left;
+  }
+  before_.assumed = true;
+}
+
+/// Frames in the bytes that are cut off, at most, if none takes less than the smallest that is in the file.
 std::uint64_t Recovery::frames_cut_off() const {
-  std::uint64_t chunk_bytes = left_.used_bytes;
-  for (const auto& candidate : segments_.candidates)
-    if (candidate.size > 0) chunk_bytes = std::min<std::uint64_t>(chunk_bytes, candidate.size);
-  const auto& node = segments_.description.datasets.front();
-  const auto chunks = (left_.used_bytes - left_.file_bytes) / chunk_bytes + 1;
-  return (chunks / node.chunks_a_frame() + 1) * node.frames_a_chunk();
+  const auto& datasets = segments_.description.datasets;
+  std::vector<std::uint64_t> smallest;
+  for (const auto& node : datasets) smallest.push_back(node.filters.empty() ? node.raw_bytes() : 0);
+  for (const auto& candidate : segments_.candidates) {
+    auto& bytes = smallest[candidate.dataset];
+    if (bytes == 0 || candidate.size < bytes) bytes = candidate.size;
+  }
+  std::uint64_t block_bytes = 0;
+  for (std::size_t i = 0; i < datasets.size(); ++i)
+    block_bytes += datasets[i].chunks_a_frame() * (smallest[i] + store::format::record_size_bytes);
+  return ((left_.used_bytes - left_.file_bytes) / block_bytes + 1) * datasets.front().frames_a_chunk();
 }
 
 /// A frame that was received is lost if neither the index nor a segment has it. Damaged chunks are findings themselves.
+/// A recorder that goes on in the file wants to know only what it did not report itself.
 void Recovery::report_lost() {
-  if (report_.way == Way::nothing || report_.way == Way::seal || master_ != nullptr) return;
+  if (master_ != nullptr) return;
   const auto& whole = frames_.whole;
   const auto is_missing = [&](auto frame) { return !std::binary_search(whole.begin(), whole.end(), frame); };
   const auto damaged = std::count_if(frames_.damaged.begin(), frames_.damaged.end(), is_missing);
-  if (newly_lost(frames_, before_.states) <= static_cast<std::uint64_t>(damaged)) return;
+  const auto lost = plan_.series ? newly_lost(frames_, before_.states) : report_.lost_frames;
+  if (lost <= static_cast<std::uint64_t>(damaged)) return;
   findings_.add(
       {Level::error,
        "frames are lost",
        plan_.file,
        {},
-       fmt::format("received, and not in the file: {}{}", before_.assumed ? "up to " : "", report_.lost_frames),
+       fmt::format("{}: {}",
+                   before_.assumed ? "lost or never came (the file was cut off)" : "received, and not in the file",
+                   report_.lost_frames),
        "they read as the fill value: restore them from another copy"});
 }
 
@@ -744,6 +772,9 @@ Result<void> Recovery::complete(store::hdf5::IndexFile& index, store::Space& spa
   if (!is_completed) PEN_TRY(add_last_rows(index, segments_, last, frames_, is_there, findings_, values));
   if (!plan_.series) {
     std::move(counts.begin(), counts.end(), std::back_inserter(values.attributes));
+    if (before_.assumed && report_.lost_frames > 0 && master_ == nullptr)
+      values.attributes.emplace_back(state_path,
+                                     store::Attribute{check::lost_or_never_came, store::scalar(report_.lost_frames)});
     add_end_time(tree_, segments_, rows_.times, values);
     if (master_ == nullptr && !is_completed) add_ended_by(before_.ended_by, values);
     if (master_ == nullptr)

@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "check/members.hpp"
+#include "check/names.hpp"
+#include "check/structures/index_process.hpp"
 #include "check/structures/segment_frames.hpp"
 #include "check/structures/superblock.hpp"
 #include "store/format/description.hpp"
@@ -57,6 +59,20 @@ Result<void> read_records_of(Env& env, const std::string& path, Progress& progre
   }
 }
 
+/// What tells which members there are; nothing if HDF5 cannot read it.
+Tree tree_of_master(Env& env, const std::string& path, const std::function<bool()>& cancelled) {
+  IndexProcessOptions options;
+  options.cancelled = cancelled;
+  options.read.small_value_bytes = 1 << 16;
+  options.read.left = true;
+  options.read.wants_value = [](const store::DatasetInfo& info) {
+    return std::any_of(info.paths.begin(), info.paths.end(),
+                       [](const auto& each) { return each == state_path || each == member_names_path; });
+  };
+  auto tree = read_tree_in_process(env, path, options);
+  return tree.ok() ? std::move(*tree) : Tree();
+}
+
 }  // namespace
 
 Report count_frames(Env& env, const CheckPlan& plan, const Progress::Tell& tell,
@@ -70,8 +86,10 @@ Report count_frames(Env& env, const CheckPlan& plan, const Progress::Tell& tell,
   };
   if (const auto read = read_records_of(env, plan.file, progress, cancelled, all); !read.ok())
     cannot_read(plan.file, read.error());
-  if (all.description && all.description->members)
-    for (const auto& member : find_members(plan.file, {}, *all.description->members, findings)) {
+  if (all.state == State::being_recorded) findings.ignore_lags();
+  if (all.description && all.description->members) {
+    const auto tree = tree_of_master(env, plan.file, cancelled);
+    for (const auto& member : find_members(plan.file, tree, *all.description->members, findings)) {
       Held held;
       if (const auto read = read_records_of(env, member.path, progress, cancelled, held); !read.ok())
         cannot_read(member.path, read.error());
@@ -79,6 +97,7 @@ Report count_frames(Env& env, const CheckPlan& plan, const Progress::Tell& tell,
       all.segments += held.segments;
       all.state = std::max(all.state, held.state);
     }
+  }
   Report report;
   report.complete = !cancelled();
   if (!report.complete) report.reached = progress.state();

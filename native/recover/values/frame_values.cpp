@@ -4,8 +4,8 @@
 #include <array>
 #include <optional>
 
-#include "recover/proof.hpp"
 #include "store/format/rows.hpp"
+#include "store/recovery/complete_chunk.hpp"
 #include "store/recovery/scan.hpp"
 #include "store/recovery/value_runs.hpp"
 
@@ -89,22 +89,6 @@ Result<void> add_segment(File& file, std::uint64_t address, Batch& batch) {
   return batch.add(rows);
 }
 
-/// Without one the segment was being written when the recorder died, and none of its frames needs its values.
-bool has_complete_chunk(File& file, std::uint64_t address) {
-  const auto header = read_header(file, address);
-  if (!header.ok()) return false;
-  const auto records = store::read_records(file, *header);
-  if (!records.ok()) return false;
-  std::vector<Candidate> chunks;
-  std::vector<std::size_t> all;
-  for (const auto& record : *records) {
-    all.push_back(chunks.size());
-    chunks.push_back({.address = address + record.offset, .size = record.size, .crc = record.crc});
-  }
-  const auto proofs = prove(file, chunks, std::move(all), {.threads = 1, .cancelled = {}, .advance = [](auto) {}});
-  return proofs.ok() && std::any_of(proofs->begin(), proofs->end(), [](auto proof) { return proof == Proof::whole; });
-}
-
 }  // namespace
 
 Result<WrittenValues> write_values(Env& env, std::vector<ValuesSource>& sources, store::hdf5::IndexFile& index,
@@ -118,7 +102,9 @@ Result<WrittenValues> write_values(Env& env, std::vector<ValuesSource>& sources,
     PEN_ASSIGN(const auto file, env.open(source.path, {}));
     for (const auto& segment : source.segments) {
       const auto added = add_segment(*file, segment.address, batch);
-      if (!added.ok() && has_complete_chunk(*file, segment.address))
+      if (added.ok()) continue;
+      const auto header = read_header(*file, segment.address);
+      if (header.ok() && store::has_complete_chunk(*file, *header))
         findings.add({check::Level::error,
                       "a segment's values of frames are corrupt",
                       fmt::format("offset {}", segment.address),

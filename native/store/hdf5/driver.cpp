@@ -248,7 +248,9 @@ Result<void> DriverContext::settle() {
   if (!waits && journal) take(journal->clear());
   PEN_TRY(outcome({}));
   if (!waits) return {};
-  return make_error(Errc::no_space, "{} bytes of the index did not fit on the storage; recovery completes the file",
+  return make_error(Errc::no_space,
+                    "{} bytes of the index did not fit on the storage; free space, then run `penstock recover` to "
+                    "complete the file",
                     changes.bytes() + in_fresh_space.bytes());
 }
 

@@ -25,6 +25,7 @@ from penstock.files.missing import REASONS, RECEIVED, STATES_MAX
 from penstock.files.timing import LEDGER, Percentiles, frames_without_row, stage_percentiles
 from penstock.files.tree import items_of, tree_of, whole_tree
 from penstock.model.events import CheckReport
+from penstock.model.findings import MEMBER_IS_GONE
 from penstock.model.layout.own_tree import ALL_FRAMES
 from penstock.model.text import counted
 
@@ -122,6 +123,7 @@ def add_recoverable(info: FileInfo, report: CheckReport | None) -> None:
         info.missing.append(f"frames: counting took too long; `penstock check {info.file}` counts them")
         return
     info.recoverable, info.being_recorded = report.recoverable, report.being_recorded
+    _add_members_gone(info, report)
     if info.being_recorded:
         info.missing = [each for each in info.missing if each not in _COMES_LATER]
     if info.data is None or report.recoverable is None:
@@ -129,6 +131,17 @@ def add_recoverable(info: FileInfo, report: CheckReport | None) -> None:
     if info.data.stored_bytes < report.bytes:
         info.data.stored_bytes = report.bytes
         info.data.raw_bytes = report.recoverable * info.data.frame_bytes
+
+
+def _add_members_gone(info: FileInfo, report: CheckReport) -> None:
+    """Adds source files that an unfinished series must have, though its first file does not list them yet."""
+    if info.members is None:
+        return
+    for finding in report.findings:
+        if finding.what == MEMBER_IS_GONE and finding.places == 1 and finding.where not in info.members.names:
+            info.members.names.append(finding.where)
+            info.members.missing.append(finding.where)
+            info.missing.append(_reads_as_fill(finding.where))
 
 
 @aside
@@ -292,7 +305,11 @@ def _describe_members(info: FileInfo, path: Path, datasets: list[str]) -> None:
     add_storage(members, path, datasets)
     data.chunks, data.filters = members.chunks, members.filters
     data.raw_bytes, data.stored_bytes = members.raw_bytes, members.stored_bytes
-    info.missing += [f"{name}: its frames read as the fill value" for name in members.missing]
+    info.missing += [_reads_as_fill(name) for name in members.missing]
+
+
+def _reads_as_fill(name: str) -> str:
+    return f"{name}: its frames read as the fill value"
 
 
 def _describe(file: h5py.File, info: FileInfo) -> None:

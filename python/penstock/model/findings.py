@@ -45,6 +45,7 @@ UNFINISHED = "the series is not finished"
 NOT_COMPARED = "pixels not compared"
 """A warning: the reference of `--against` cannot be made, and the file is not at fault."""
 TRUNCATED = "the file is shorter than it says"
+MEMBER_IS_GONE = "a file with a part of the frames is not there"
 LENGTHS_DISAGREE = "lengths disagree"
 
 

@@ -41,6 +41,7 @@ struct FileSpec {
   std::uint64_t frames = 40;
   std::uint64_t announced = 40;
   std::vector<std::uint64_t> absent{};    ///< never written
+  std::vector<std::uint64_t> lost{};      ///< of the absent ones: marked as lost
   std::vector<std::uint64_t> twice{};     ///< written twice, the second time at the end
   std::vector<std::uint64_t> unmarked{};  ///< written, but not marked as received
   std::uint64_t miscounted = 0;           ///< more are said to be received than are
@@ -79,6 +80,9 @@ class StateListener final : public store::Listener {
       if (!marked) continue;
       EXPECT_TRUE(rows_out.put(store::ColumnId{0}, {chunk.head.index}, std::as_bytes(std::span(&received, 1))).ok());
     }
+    const std::uint8_t lost = 4;
+    for (const auto frame : spec_.lost)
+      EXPECT_TRUE(rows_out.put(store::ColumnId{0}, {frame}, std::as_bytes(std::span(&lost, 1))).ok());
     placed_ += chunks.size();
     placed_.notify_all();
   }
@@ -151,7 +155,8 @@ inline void write_recorded(const std::string& path, const FileSpec& spec) {
   };
   count("received", received + spec.miscounted);
   count("missing", values.frames - received);
-  for (const auto* name : {"damaged", "dropped", "lost"}) count(name, 0);
+  for (const auto* name : {"damaged", "dropped"}) count(name, 0);
+  count("lost", spec.lost.size());
   const auto finished = store.finish(values);
   ASSERT_TRUE(finished.ok()) << finished.error().message();
 }

@@ -114,6 +114,9 @@ TEST_F(FrameValues, OfADamagedSegmentAreReportedAndCostNoFrame) {
   const auto victim = segments_of_frames().at(1);
   ASSERT_GT(victim.header_bytes, 2 * page_bytes);
   zero(victim.address + page_bytes, victim.address + page_bytes + 1);
+  const auto unfinished = check(path());
+  EXPECT_FALSE(unfinished.ok()) << "check tells damage from an interrupted write, as recover does";
+  EXPECT_TRUE(has(unfinished, corrupt)) << text(unfinished);
   const auto report = recover();
   EXPECT_TRUE(has_corrupt(report.findings));
   EXPECT_EQ(report.missing, 0u);
@@ -128,6 +131,8 @@ TEST_F(FrameValues, OfASegmentThatWasBeingWrittenAreNoDamage) {
   write_left();
   const auto last = segments_of_frames().back();
   zero(last.address + page_bytes, last.address + last.segment_bytes);
+  const auto unfinished = check(path());
+  EXPECT_FALSE(has(unfinished, corrupt)) << text(unfinished);
   const auto report = recover();
   EXPECT_FALSE(has_corrupt(report.findings));
   EXPECT_EQ(report.missing, 1u);

@@ -675,6 +675,34 @@ TEST_F(RecoverTest, OfACutFileNoMoreFramesAreLostThanWereCutOff) {
   EXPECT_EQ(again->lost_frames, lost) << "also if there is nothing to do";
 }
 
+TEST_F(RecoverTest, OnAFullStorageTheRemedyIsSpaceAndAnotherRecovery) {
+  write_left({.encoding = plain});
+  penstock::testing::FaultEnv env;
+  const auto full = [size = std::filesystem::file_size(path())](auto offset, auto bytes) -> Result<void> {
+    return offset + bytes > size ? make_error(Errc::no_space, "no space left") : Result<void>{};
+  };
+  env.faults->on_write = full;
+  env.faults->on_reserve = full;
+  const auto report = recover(RecoverPlan{}, env);
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().code(), Errc::no_space);
+  EXPECT_NE(report.error().message().find("free space, then run `penstock recover`"), std::string::npos)
+      << report.error().message();
+  ASSERT_TRUE(recover().ok());
+  expect_frames(40);
+}
+
+TEST_F(RecoverTest, FramesThatTheFileCallsLostAreAnErrorAsInTheCheck) {
+  write_recorded(path(), {.frames = 6, .announced = 6, .absent = {4}, .lost = {4}, .encoding = plain});
+  const auto checked = check(path());
+  EXPECT_TRUE(has(checked, "frames are lost")) << text(checked);
+  const auto report = recover().value();
+  EXPECT_EQ(report.way, Way::nothing);
+  EXPECT_EQ(report.missing, checked.missing);
+  EXPECT_EQ(report.lost_frames, checked.lost_frames);
+  EXPECT_TRUE(has_finding(report, "frames are lost"));
+}
+
 TEST_F(RecoverTest, WhatIsNotOfPenstockIsRefused) {
   write_bytes(path(), std::vector<char>(100'000, 'x'));
   const auto report = recover();

@@ -7,13 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Recorded
-from damage import make_unfinished, try_info
+from damage import make_pair, make_unfinished, try_info
 
+from penstock.files.inspect import add_recoverable, inspect_file
 from penstock.model.findings import is_clean
-from penstock.programs.check import check, check_plan
+from penstock.programs.check import check, check_plan, count_recoverable
 from penstock.programs.recover import recover
 
 HALF_MADE = "a file with frames was only begun"
+NOT_THERE = "a file with a part of the frames is not there"
 
 
 @pytest.mark.parametrize("content", ["empty", "cut"])
@@ -42,6 +44,34 @@ def test_member_that_lost_its_frames_is_damage(tmp_path: Path) -> None:
     content[:4096] = bytes(4096)
     member.write_bytes(content)
     assert not is_clean(check(check_plan(file, None), lambda _: None).findings)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_missing_source_file_of_an_unfinished_series_is_named(tmp_path: Path, number: int) -> None:
+    file = make_unfinished(tmp_path / "split", "split")
+    name = f"s_member_{number}.h5"
+    file.with_name(name).unlink()
+    report = check(check_plan(file, None), lambda _: None)
+    assert [each.where for each in report.findings if each.what == NOT_THERE] == [name]
+    assert not is_clean(report.findings)
+    info = inspect_file(file)
+    add_recoverable(info, count_recoverable(file))
+    assert info.members is not None
+    assert info.members.missing == [name]
+
+
+@pytest.mark.parametrize("percent", [60, 80, 95])
+def test_truncated_source_file_of_a_finished_series_is_damage_and_not_half_made(
+    tmp_path: Path, percent: int
+) -> None:
+    finished = make_pair(tmp_path / "split", "split")[1]
+    member = finished.folder / "s_member_1.h5"
+    with member.open("r+b") as stream:
+        stream.truncate(member.stat().st_size * percent // 100)
+    report = check(check_plan(finished.folder / finished.file, None), lambda _: None)
+    said = {each.what: each.where for each in report.findings}
+    assert HALF_MADE not in said
+    assert said["the file is shorter than it says"] == str(member)
 
 
 SHORTEN = """

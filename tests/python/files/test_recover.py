@@ -117,6 +117,30 @@ def test_the_end_is_when_the_last_frame_came(record: Record, run: Run, tmp_path:
         assert abs(end.timestamp() - received.max() / 1e9) < 0.001
 
 
+def test_salvage_marks_no_more_frames_as_lost_than_were_cut_off(
+    record: Record, run: Run, tmp_path: Path
+) -> None:
+    """HDF5's datasets have room for all announced frames, whether they came or not."""
+    recorder = record(tmp_path, "--codec", "none")
+    frames = frames_of(5)
+    with Client(recorder.address) as client:
+        client.start("s", 10000, (30, 40))
+        for number in range(5):
+            client.image("s", number, frames[number])
+        client.end("s")
+    file = tmp_path / "s.h5"
+    size = file.stat().st_size
+    os.truncate(file, size * 6 // 10)
+    done = json.loads(run("recover", "--salvage", "--json", str(file)).stdout)
+    assert done["frames"] == 10000
+    assert done["lost_frames"] <= size * 4 // 10 // frames[0].nbytes + 1
+    assert 10000 - done["missing"] + done["lost_frames"] >= 5
+    for command in ("check", "recover"):
+        said = run(command, str(file))
+        assert said.returncode == 1
+        assert f"lost or never came (the file was cut off): {done['lost_frames']}" in said.stdout
+
+
 @pytest.mark.slow
 def test_a_file_without_its_structure_comes_back_from_its_segments(left: Path, run: Run) -> None:
     with left.open("r+b") as file:
