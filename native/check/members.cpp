@@ -6,7 +6,6 @@
 #include <set>
 
 #include "check/names.hpp"
-#include "check/structures/superblock.hpp"
 #include "store/format/description.hpp"
 #include "store/members/member_names.hpp"
 #include "store/recovery/scan.hpp"
@@ -39,14 +38,6 @@ class Shifted final : public Reference {
   const std::unique_ptr<Reference> reference_;
   const std::uint64_t first_;
 };
-
-/// Of a file that its recorder closed.
-bool is_truncated(File& file) {
-  const auto superblock = read_superblock(file);
-  const auto bytes = file.size();
-  return superblock.ok() && bytes.ok() && *superblock && !(*superblock)->open_for_writing &&
-         (*superblock)->end_of_file != ~std::uint64_t{0} && (*superblock)->end_of_file > *bytes;
-}
 
 void report_gone(const std::string& name, const std::string& master, bool lag, Findings& findings) {
   findings.add({Level::error, std::string(member_is_gone), name, "a file next to " + master, "none",
@@ -88,11 +79,11 @@ void report_gaps(const std::string& master, const Tree& tree, const store::Membe
       if (!there.contains(block)) report_gone(members.file_name(block * members.ranks + rank), master, true, findings);
 }
 
-}  // namespace
-
+/// Whether the storage gives all of the file, and it has neither a segment with frames nor a damaged one: its recorder
+/// was stopped while it made it.
 bool holds_no_frames(Env& env, const std::string& path) {
   const auto file = env.open(path, {});
-  if (!file.ok() || is_truncated(**file)) return false;
+  if (!file.ok()) return false;
   // It begins with nothing, or with HDF5's signature; whatever begins otherwise may have held frames.
   std::array<std::byte, 8> front{};
   if (!(*file)->read_at(front, 0).ok()) return false;
@@ -111,6 +102,8 @@ bool holds_no_frames(Env& env, const std::string& path) {
   }
   return false;
 }
+
+}  // namespace
 
 bool was_only_begun(Env& env, const Tree& master, const std::string& path) {
   return master.find(member_names_path) == nullptr && holds_no_frames(env, path);

@@ -22,9 +22,6 @@ struct MemberFile {
 
 /// A finding: of a file that was begun and has no frame yet.
 inline constexpr std::string_view half_made_member = "a file with frames was only begun";
-/// Whether the storage gives all of the file, and it has neither a segment with frames nor a damaged one: its recorder
-/// was stopped while it made it. False of a finished file that is truncated.
-bool holds_no_frames(Env& env, const std::string& path);
 /// Whether the file at `path` is such a member. Those of a complete master all have frames.
 bool was_only_begun(Env& env, const Tree& master, const std::string& path);
 

@@ -46,7 +46,7 @@ def test_member_that_lost_its_frames_is_damage(tmp_path: Path) -> None:
     assert not is_clean(check(check_plan(file, None), lambda _: None).findings)
 
 
-@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize("number", [0, 1])  # the states may not know of the last one yet
 def test_missing_source_file_of_an_unfinished_series_is_named(tmp_path: Path, number: int) -> None:
     file = make_unfinished(tmp_path / "split", "split")
     name = f"s_member_{number}.h5"
