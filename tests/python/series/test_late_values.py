@@ -191,6 +191,7 @@ def test_columns_beyond_the_limit_are_named(record: Record, run: Run, tmp_path: 
     with Series(recorder.address, dtype="uint16", shape=SHAPE, frames=3, name="s") as series:
         series.send(pixels(0), number=0, metadata={"first": 1})
         series.send(pixels(1), number=1, metadata={f"n{number}": number for number in range(1000)})
+        series.wait_acknowledged()  # otherwise another thread may get to frame 2 first
         series.send(pixels(2), number=2, metadata={f"m{number}": number for number in range(24)})
     assert recorder.series_end().problem is None
     _, log = recorder.stop()
