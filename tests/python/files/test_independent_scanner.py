@@ -113,11 +113,11 @@ def list_chunks(segments: list[Segment]) -> list[Chunk]:
         if segment.kind != CHUNKS:
             continue
         for number in range(segment.record_count):
-            index, _, offset, size, crc, mask, number_of_dataset, flags, frame = struct.unpack_from(
+            index, _, offset, size, crc, mask, number_of_dataset, zero_sectors, frame = struct.unpack_from(
                 "<QqIIIIHHI", segment.body, 40 * number
             )
             dataset = datasets[number_of_dataset]
-            assert flags == 0
+            assert zero_sectors <= size // 512 + 1
             assert offset % 8 == 0
             assert segment.header_bytes <= offset
             assert offset + size <= segment.segment_bytes

@@ -406,7 +406,7 @@ def size_of(path: Path) -> int:
             ["pilatus-6m", ".", "--rate", "1e6", "--soak", "2000000"],
             ["2000000000000 exceeds the maximum of 1000000000", "--rate"],
         ),
-        (["pilatus-6m", "/proc/sys/kernel", "--yes"], ["into the target /proc/sys/kernel"]),
+        (["pilatus-6m", "/proc/sys/kernel", "--yes"], ["write into /proc/sys/kernel"]),
         (["pilatus-6m", "absent", "--yes"], ["absent", "does not exist"]),
         (["pilatus-6m", ".", "--seconds", "nan"], ["--seconds"]),
         (["pilatus-6m", ".", "--soak", "nan"], ["--soak"]),

@@ -164,7 +164,7 @@ def test_column_comes_and_goes(record: Record, run: Run, tmp_path: Path) -> None
         {"text": "x" * 2000, "a/b": 1},
         {},
     ]
-    recorder = record(tmp_path)
+    recorder = record(tmp_path, "--threads", "1")  # the frames are encoded in their order
     with Series(recorder.address, dtype="uint16", shape=SHAPE, frames=len(told), name="s") as series:
         for number, metadata in enumerate(told):
             series.send(pixels(number), number=number, metadata=metadata)
