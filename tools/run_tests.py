@@ -83,6 +83,11 @@ def pytest(*options: str) -> Command:
     return Command("tests", (*command, *spread, *options), junit, INTERPRETERS, again)
 
 
+def compiled(*options: str) -> Command:
+    """All tests are compiled once, and not again in each process of pytest, which start together."""
+    return Command("compile", (PYTHON, "-m", "pytest", "-qq", "--collect-only", *options), None, INTERPRETERS)
+
+
 def fuzz(seconds_each: int) -> Command:
     """As many targets at a time as there are processors."""
     junit = RESULTS / "fuzz.xml"
@@ -109,14 +114,18 @@ TORTURE = Command(
     RESULTS / "torture.xml",
     {"PYTEST_ADDOPTS": f"--junitxml={RESULTS}/torture.xml"},
 )
+PYTHON_TESTS = ("tests/python", "tests/torture")
 GATE = {
-    "python": Step((build("release", "programs"),), (pytest("tests/python", "tests/torture"),)),
+    "python": Step(
+        (build("release", "programs", "benchmarks"), compiled(*PYTHON_TESTS)), (pytest(*PYTHON_TESTS),)
+    ),
     "asan": Step((build("debug", "native-tests"),), (ctest("debug", "asan", "-LE", "slow"),)),
     "lint": Step(LINT),
 }
 EVERYTHING = {
     "python": Step(
-        (build("release", "programs", mpi="both"),), (pytest("tests/python", "-m", "slow or not slow"),)
+        (build("release", "programs", "benchmarks", mpi="both"),),
+        (pytest("tests/python", "-m", "slow or not slow"),),
     ),
     "asan": Step((build("debug", "native-tests"),), (ctest("debug", "asan"),)),
     "tsan": Step((build("tsan", "native-tests"),), (ctest("tsan", "tsan"),)),

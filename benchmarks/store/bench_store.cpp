@@ -165,7 +165,7 @@ Result<nlohmann::json> index_chunks(const Job& job) {
   }
   PEN_TRY(indexer.drain());
   const auto seconds = 1e-9 * static_cast<double>(monotonic_ns() - started);
-  PEN_TRY(indexer.finish({}));
+  PEN_TRY(indexer.finish({}, {}));
   return nlohmann::json{{"seconds", seconds},
                         {"cpu_seconds", cpu_seconds() - cpu_before},
                         {"chunks", counters.chunks.load()},
