@@ -155,6 +155,16 @@ def _share_in_use(before: tuple[float, float], after: tuple[float, float]) -> fl
     return round((after[0] - before[0]) / max(after[1] - before[1], 0.01), 3)
 
 
+@contextmanager
+def _nothing_more_after_an_error(pool: ThreadPoolExecutor) -> Iterator[None]:
+    """An error or Ctrl-C ends the runs that are under way, and no others begin."""
+    try:
+        yield
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+
+
 def measure(
     folder: Path, cases: list[Case], at_once: int, seconds: float, write: Callable[[dict[str, Any]], None]
 ) -> None:
@@ -173,7 +183,7 @@ def measure(
             folders.put(own)
 
     answered = 0
-    with ThreadPoolExecutor(at_once) as pool:
+    with ThreadPoolExecutor(at_once) as pool, _nothing_more_after_an_error(pool):
         for busy, group in itertools.groupby(cases, key=lambda case: case.busy):
             with _beside(busy):
                 for answer in as_completed([pool.submit(one, case) for case in group]):

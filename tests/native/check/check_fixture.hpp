@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "../support/whole_file.hpp"
 #include "check/check.hpp"
 #include "codec/codec.hpp"
 #include "detector/simulation.hpp"
@@ -99,8 +100,8 @@ class StateListener final : public store::Listener {
 };
 
 inline std::vector<char> bytes_of(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
+  const auto text = penstock::testing::whole_file(path);
+  return {text.begin(), text.end()};
 }
 
 inline void write_bytes(const std::string& path, std::span<const char> bytes) {

@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "../support/whole_file.hpp"
 #include "codec/codec.hpp"
 
 namespace penstock {
 namespace {
 
 std::vector<std::byte> read_all(const std::string& name) {
-  std::ifstream file(std::string(PENSTOCK_CORPUS "/") + name, std::ios::binary);
-  EXPECT_TRUE(file.good()) << name;
-  const std::vector<char> text(std::istreambuf_iterator<char>(file), {});
+  const auto text = testing::whole_file(std::string(PENSTOCK_CORPUS "/") + name);
+  EXPECT_FALSE(text.empty()) << name;
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }

@@ -12,6 +12,7 @@
 #include <iterator>
 #include <map>
 
+#include "../support/whole_file.hpp"
 #include "codec/codec.hpp"
 #include "detector/images/ratio.hpp"
 
@@ -107,8 +108,7 @@ TEST(Feed, HeadroomOfImagesInAFile) {
     const auto image = as_bytes(text).subspan(head_bytes + number % 3 * frame_bytes, frame_bytes);
     return std::vector<std::byte>(image.begin(), image.end());
   });
-  std::ifstream file(path, std::ios::binary);
-  EXPECT_TRUE(std::string(std::istreambuf_iterator<char>(file), {}) == text) << "the file itself was written";
+  EXPECT_TRUE(penstock::testing::whole_file(path) == text) << "the file itself was written";
   std::remove(path.c_str());
 }
 

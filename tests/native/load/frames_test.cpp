@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../support/fault_env.hpp"
+#include "../support/whole_file.hpp"
 #include "load/workloads/content.hpp"
 #include "load_fixture.hpp"
 #include "one_file_fails.hpp"
@@ -256,8 +257,7 @@ TEST_F(Frames, ImagesAreTheTemplateWithPixelsOfTheirOwn) {
     const Content content(ContentKind::random, 5, 9000, 20);
     content.lay(pixels);
     for (std::uint64_t i = 0; i < 20; ++i) {
-      std::ifstream stream(folder_ / fmt::format("frame-{:09}.cbf", i), std::ios::binary);
-      const std::string stored(std::istreambuf_iterator<char>(stream), {});
+      const auto stored = penstock::testing::whole_file(folder_ / fmt::format("frame-{:09}.cbf", i));
       ASSERT_EQ(stored.size(), differences ? 12'288U : 10'000U) << "direct files are whole pages";
       EXPECT_EQ(stored.substr(0, 701), head);
       EXPECT_EQ(stored.substr(9701), tail + std::string(stored.size() - 10'000, '\0'));
@@ -285,8 +285,7 @@ TEST_F(Frames, WholeImagesAreWrittenInTurnAsTheyAre) {
                                  {"pixels_bytes", 0}};
     EXPECT_EQ(document_of(plan)["frames"]["written"], 20);
     for (std::uint64_t i = 0; i < 20; ++i) {
-      std::ifstream stream(folder_ / fmt::format("frame-{:09}.tif", i), std::ios::binary);
-      const std::string stored(std::istreambuf_iterator<char>(stream), {});
+      const auto stored = penstock::testing::whole_file(folder_ / fmt::format("frame-{:09}.tif", i));
       const auto& image = i % 3 == 0 ? first : i % 3 == 1 ? second : third;
       ASSERT_TRUE(stored == image + std::string(direct ? 2'288 : 0, '\0')) << i;
     }
@@ -343,8 +342,7 @@ TEST_F(Frames, AFileThatIsThereIsNotOverwritten) {
   std::ofstream(folder_ / "frame-000000003.bin") << "somebody's";
   const auto document = document_of(stored_plan(folder_, "file_a_frame", "none", false));
   EXPECT_NE(document["problem"].get<std::string>().find("frame-000000003.bin"), std::string::npos);
-  std::ifstream file(folder_ / "frame-000000003.bin");
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "somebody's");
+  EXPECT_EQ(penstock::testing::whole_file(folder_ / "frame-000000003.bin"), "somebody's");
   EXPECT_GE(document["frames"]["failed"].get<int>(), 1);
 }
 

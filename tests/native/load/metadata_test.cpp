@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "../support/whole_file.hpp"
 #include "base/time/clock.hpp"
 #include "load/workloads/metadata_plan.hpp"
 #include "load/workloads/tree.hpp"
@@ -165,8 +166,7 @@ TEST_F(Metadata, TreesAndItemsAreWhereTheirNamesSay) {
         const auto file = folder / fmt::format("f{:03}-{:09}", tree % 2, item);
         EXPECT_TRUE(fs::is_directory(folder / fmt::format("d{:03}-{:09}", tree % 2, item)));
         ASSERT_EQ(fs::file_size(file), 700U) << file;
-        std::ifstream stream(file, std::ios::binary);
-        contents.emplace(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
+        contents.insert(penstock::testing::whole_file(file));
       }
     }
   EXPECT_EQ(contents.size(), 84U) << "storage could store once what is there twice";
@@ -288,8 +288,7 @@ TEST_F(MetadataOfRanks, NoTwoFilesOfTheirsAreEqual) {
   std::set<std::string> contents;
   for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
     if (!entry.is_regular_file()) continue;
-    std::ifstream stream(entry.path(), std::ios::binary);
-    contents.emplace(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
+    contents.insert(penstock::testing::whole_file(entry.path()));
   }
   EXPECT_EQ(contents.size(), 2U * 2 * 7 * 3);
 }

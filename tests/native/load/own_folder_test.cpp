@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "../support/whole_file.hpp"
 #include "load/workloads/content.hpp"
 #include "load_fixture.hpp"
 #include "load_hdf5/hdf5_backend.hpp"
@@ -55,10 +56,7 @@ class OwnFolders : public LoadTest {
     }
     return file->close();
   }
-  std::string users_file() const {
-    std::ifstream file(users / "a", std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string users_file() const { return penstock::testing::whole_file(users / "a"); }
 
   const std::filesystem::path given = folder_of_test() / "given", users = folder_of_test() / "users";
 };

@@ -9,6 +9,7 @@
 
 #include "../support/fault_env.hpp"
 #include "../support/rounds.hpp"
+#include "../support/whole_file.hpp"
 #include "load_fixture.hpp"
 #include "team_fixture.hpp"
 
@@ -108,8 +109,7 @@ TEST_F(StoreFiles, AFileThatIsThereIsNotOverwritten) {
   std::ofstream(folder_ / "stream-000000000.bin", std::ios::binary) << there;
   const auto document = stored(plan());
   EXPECT_NE(document["problem"].get<std::string>().find("stream-000000000.bin"), std::string::npos);
-  std::ifstream file(folder_ / "stream-000000000.bin", std::ios::binary);
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), there);
+  EXPECT_EQ(penstock::testing::whole_file(folder_ / "stream-000000000.bin"), there);
 }
 
 class StoreOfRanks : public TeamTest {
@@ -236,8 +236,7 @@ TEST_F(StoreOfRanks, ARankThatFindsAnotherFileDoesNotWriteToIt) {
   EXPECT_TRUE(tells("load-000000000.bin is not the file that was created") || tells("removed or replaced during"))
       << problem;
   EXPECT_FALSE(outcomes[0]->left_behind) << "the lead does not wait for who does not come";
-  std::ifstream file(folder_ / "load-000000000.bin", std::ios::binary);
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "somebody's own");
+  EXPECT_EQ(penstock::testing::whole_file(folder_ / "load-000000000.bin"), "somebody's own");
 }
 
 /// As a client of a network file system that shows another client's file late.

@@ -109,7 +109,7 @@ std::uint64_t step(const Kind& kind) {
   if (is_torture()) return 1;
   const bool is_first = std::string_view(kind.name) == "plain";
   // Prime numbers: the same changes recur with each segment, and each kind of change is hit in turn.
-  if (penstock::testing::is_sanitized) return is_first ? 13 : 41;
+  if (penstock::testing::is_sanitized) return is_first ? 23 : 71;
   return is_first ? 1 : 5;
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "../support/rounds.hpp"
+
 namespace penstock::store::format {
 namespace {
 
@@ -272,8 +274,9 @@ TEST(Description, HostileTextIsAnError) {
   EXPECT_FALSE(with("[512,1028]", "\"wide\"").ok());
   EXPECT_FALSE(with("010000ff", "0100").ok());
   EXPECT_FALSE(with("010000ff", "xyxyxyxy").ok());
-  // Every truncation and every single changed character: an error or a description, never a crash.
-  for (std::size_t i = 0; i < good.size(); ++i) {
+  // Truncations and changed characters: an error or a description, never a crash.
+  constexpr std::size_t step = penstock::testing::is_sanitized ? 3 : 1;
+  for (std::size_t i = 0; i < good.size(); i += step) {
     auto text = good;
     text[i] = '"';
     (void)parse_description(text);

@@ -3,6 +3,7 @@
 #include <future>
 
 #include "../support/fault_env.hpp"
+#include "../support/whole_file.hpp"
 #include "store/format/description.hpp"
 #include "store/share/messages.hpp"
 #include "store_fixture.hpp"
@@ -155,10 +156,7 @@ TEST_F(MembersTest, OverwritingTakesAwayWhatIsCertainlyOfTheMasterAndNothingElse
   };
   ASSERT_TRUE(record(9).ok());
   layout_.members->overwrite = options_.overwrite = true;
-  const auto bytes_of = [&](const char* name) {
-    std::ifstream file(path(name), std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
+  const auto bytes_of = [&](const char* name) { return penstock::testing::whole_file(path(name)); };
   const auto expect_refused = [&](const std::string& name, Errc code) {
     SCOPED_TRACE(name);
     const auto master = bytes_of("s.h5"), member = bytes_of("m_0.h5"), foreign = bytes_of(name.c_str());

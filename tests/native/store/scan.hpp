@@ -1,9 +1,9 @@
 /// Reads a file's segments as docs/reference/format.md tells a stranger to, with the decoder.
 #pragma once
 
-#include <fstream>
 #include <optional>
 
+#include "../support/whole_file.hpp"
 #include "base/crc32c.hpp"
 #include "store/format/description.hpp"
 #include "store/format/segment.hpp"
@@ -31,8 +31,7 @@ struct Scan {
 };
 
 inline Scan scan(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(stream)), {});
+  const auto text = penstock::testing::whole_file(path);
   const auto file = as_bytes(text);
   Scan result;
   result.file_bytes = file.size();

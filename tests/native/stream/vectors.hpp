@@ -4,11 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
+#include "../support/whole_file.hpp"
 #include "base/bytes.hpp"
 
 namespace penstock::stream::test {
@@ -19,9 +18,8 @@ inline const std::filesystem::path& corpus_folder() {
 }
 
 inline std::vector<std::byte> read_bytes(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  EXPECT_TRUE(file.good()) << path;
-  const std::vector<char> text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_TRUE(std::filesystem::exists(path)) << path;
+  const auto text = penstock::testing::whole_file(path);
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }
