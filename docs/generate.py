@@ -92,7 +92,9 @@ not possible: too little free space, a port in use, a storage that is gone, an e
 and `compare` then exit with 5, because 1 is one of their answers. A `verdict` or `rehearse` that ended
 early, because it was interrupted or a step failed, exits with 5 whatever it answers, since the rest could
 have changed the answer. Only a *no* or *likely no* keeps its 1: lost frames stay lost. `record`, `pva` and
-`collect` end as usual if they are interrupted: Ctrl-C and SIGTERM complete what is open.""".splitlines()
+`collect` end as usual if they are interrupted: Ctrl-C and SIGTERM complete what is open. `info` only describes a
+file: it exits with 0 also if frames are missing, lost or damaged, and with 1 if the file cannot be read; `check`
+judges it.""".splitlines()
 
 
 def _exit_code_table() -> list[str]:
