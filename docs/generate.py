@@ -303,6 +303,7 @@ LOAD_PAGE = """\
 `penstock-load --plan JOB` generates load on a storage or network and writes its measurements into one
 document. `penstock bench` and `penstock verdict` write the job, create the working directory and evaluate
 the document. If you call the program directly, create the directory first and remove the files afterwards.
+The program creates files with permissions 0604 and directories with 0715: `penstock bench` knows its own by these.
 
 Events are JSON lines on standard output: `progress` several times per second, and at the end `made` and
 `result` with the `document`. `made` lists what exists because this run created it, so what may be removed:
