@@ -4,6 +4,7 @@
 /// (penstock-load-openmpi, -mpich).
 
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
@@ -30,6 +31,10 @@ namespace {
 using namespace penstock;
 using program::emit;
 using program::exit_code_of;
+
+/// Marks what this program creates: `penstock bench` removes files with these permissions only
+/// (python/penstock/bench/data/marks.py).
+constexpr unsigned own_umask = 0062;
 
 /// The last event is "result", with the document.
 int tell(load::Outcome outcome) {
@@ -140,14 +145,15 @@ int main(int argc, char** argv) {
       "Puts load on a storage as a job (JSON) describes. Prints events as JSON lines on standard output, the last one\n"
       "with the complete result, and the log on standard error. SIGINT ends the run early, with the result so far.\n"
       "Under mpirun or srun its ranks share the job and start together, and rank 0 reports the result of all.\n"
-      "Creates new files in the directory that the job names, and neither overwrites nor removes any:\n"
-      "`penstock bench` creates such a directory and removes it.\n"
+      "Creates new files in the directory that the job names, with permissions 0604, and neither overwrites nor\n"
+      "removes any: `penstock bench` creates such a directory and removes it.\n"
       "Exit status: 0 done or interrupted, 1 failed, 2 invalid job.");
   std::string plan_path;
   line.plan(plan_path, load::LoadPlan::description);
   bool stop_at_eof = false;
   line.flag("--stop-at-eof", stop_at_eof, "End the run early when standard input ends; of a job");
   if (const auto code = line.parse(argc, argv)) return *code;
+  ::umask(own_umask);
   auto& stopped = program::stop_on_signals();
   auto job = make_job(argc, argv, job::Calls::of_any_thread);
   if (!job.ok()) return exit_code_of(job.error());

@@ -20,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from penstock.cli.streams import encodable
 from penstock.cli.words import EXIT_CODES, examples
-from penstock.cli.wrong_values import WrongOptions, in_our_words
+from penstock.cli.wrong_values import WrongOptions, in_our_words, require_paths
 from penstock.model import panels
 from penstock.model.errors import PenstockError
 
@@ -70,7 +70,9 @@ class GroupedCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
-            return super().parse_args(ctx, _with_laboratories(ctx, args))
+            args = _with_laboratories(ctx, args)
+            require_paths(ctx, self.make_parser(ctx).parse_args(args=list(args))[0])
+            return super().parse_args(ctx, args)
         except WrongOptions as error:
             raise in_our_words(error, ctx) from error
 

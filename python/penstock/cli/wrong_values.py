@@ -1,7 +1,7 @@
 """Reports errors of typer's parser in the words of all other errors, with a remedy."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -67,6 +67,27 @@ class WrongUsage(WrongOptions):  # type: ignore[misc]
         from penstock.model.errors import UsageError
 
         show_error(UsageError(self.format_message(), self._remedy))
+
+
+_OF_PATHS = re.compile("FILE|FOLDER|PATH")
+"""in the metavars of parameters that take paths as text"""
+
+
+def require_paths(context: Any, given: Mapping[str, Any]) -> None:
+    """Raises WrongUsage if a path is empty: Path("") is the current directory. `given`: values as typed."""
+    for parameter in context.command.get_params(context):
+        values = given.get(parameter.name)
+        is_empty = values == "" or (isinstance(values, list | tuple) and "" in values)
+        if is_empty and _takes_paths(parameter):
+            name = _name_of(parameter)
+            remedy = "name a file or folder" + ("" if parameter.required else f", or leave out {name}")
+            raise WrongUsage(f"{name}: the path is empty", remedy, context)
+
+
+def _takes_paths(parameter: Any) -> bool:
+    described = getattr(parameter, "type_descriptor", None) or getattr(parameter, "type", None)
+    is_path = "path" in str(getattr(described, "annotation", described)).lower()
+    return is_path or _OF_PATHS.search(parameter.metavar or "") is not None
 
 
 def in_our_words(wrong: Any, context: Any) -> Any:

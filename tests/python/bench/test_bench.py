@@ -227,7 +227,9 @@ def test_a_generator_that_was_stopped_says_so(tmp_path: Path) -> None:
     assert result.frames.latency_ms.max >= 980
 
 
-def test_a_killed_run_is_cleaned_by_its_manifest(run: RunCommand, tmp_path: Path) -> None:
+def test_a_killed_run_is_cleaned_and_files_of_users_with_its_names_stay(
+    run: RunCommand, tmp_path: Path
+) -> None:
     (tmp_path / "mine").write_text("kept")
     options = ("--frame-size", "4KiB", "--rate", "100", "--seconds", "600", "--yes")
     with popen("bench", "frames", str(tmp_path), *options) as process:
@@ -240,6 +242,17 @@ def test_a_killed_run_is_cleaned_by_its_manifest(run: RunCommand, tmp_path: Path
     assert "nothing was removed" in unasked.stderr
     assert "--dry-run" not in unasked.stderr
     wait_until_alone(tmp_path)
+    (folder,) = tmp_path.glob("penstock-bench-*")
+    taken, later = (folder / f"frame-{number:09}.bin" for number in (0, 59_999))
+    taken.unlink()
+    for foreign in (taken, later):
+        foreign.write_text("somebody's")
+    refused = run("bench", "clean", str(tmp_path), "--yes")
+    assert refused.returncode == 1
+    assert f"{taken.name} and 1 more does not belong to this run" in refused.stderr
+    assert {path.name for path in folder.iterdir()} == {taken.name, later.name, MANIFEST}
+    for foreign in (taken, later):
+        foreign.unlink()
     cleaned = run("bench", "clean", str(tmp_path), "--yes")
     assert cleaned.returncode == 0, cleaned.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+from marked import mark
 from pydantic import ValidationError
 
 from penstock.bench.data.folder import (
@@ -36,8 +37,14 @@ def make_files(folder: BenchFolder, count: int) -> list[Path]:
     folder.announce(FileSet(prefix=PREFIX, count=count))
     paths = [folder.path / f"{PREFIX}{number:09}.bin" for number in range(count)]
     for path in paths:
-        path.write_bytes(b"x")
+        as_a_run(path)
     return paths
+
+
+def as_a_run(path: Path) -> None:
+    """Creates a file with the permissions with which runs create theirs."""
+    path.write_bytes(b"x")
+    mark(path)
 
 
 def test_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -63,6 +70,7 @@ def test_the_space_of_a_large_file_is_free_though_it_is_open_elsewhere(tmp_path:
 def test_a_users_file_that_is_mounted_on_a_large_one_keeps_its_bytes(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.write_bytes(bytes(1 << 20))
+    mark(mine)
     with BenchFolder.make(tmp_path) as folder:
         (path,) = make_files(folder, 1)
         subprocess.run(["mount", "--bind", str(mine), str(path)], check=True)
@@ -166,8 +174,10 @@ def test_only_listed_regular_files_are_removed(
     foreign = set()
     for name in names:
         path = folder.path / name
-        kind = kinds.choice(["file", "folder", "link", "link to folder"])  # type: ignore[attr-defined]
+        kind = kinds.choice(["file", "the user's", "folder", "link", "link to folder"])  # type: ignore[attr-defined]
         if kind == "file":
+            as_a_run(path)
+        elif kind == "the user's":
             path.write_text("text")
         elif kind == "folder":
             path.mkdir()
@@ -273,7 +283,7 @@ def test_only_what_the_run_created_is_removed(problem: str | None, tmp_path: Pat
     folder = BenchFolder.make(tmp_path)
     paths = make_files(folder, 6)
     partial = folder.path / f"{PREFIX}000000005.bin.partial"
-    partial.write_bytes(b"x")
+    as_a_run(partial)
     report(folder, problem, Made(files=[(0, 2), (4, 4)], partial=[(5, 5)]))
     for remove in (folder.clear, folder.remove):
         with contextlib.suppress(PenstockError):
@@ -283,7 +293,7 @@ def test_only_what_the_run_created_is_removed(problem: str | None, tmp_path: Pat
     folder.close()
     with pytest.raises(PenstockError, match=rf"{PREFIX}000000003.bin and 1 more does not belong to this run"):
         clean(folder.path)
-    paths[0].write_text("the user's, since the run has removed its own")
+    as_a_run(paths[0])  # the user's copy of one, since the run has removed its own
     for number in (0, 3, 5):
         with pytest.raises(PenstockError, match="does not belong to this run"):
             clean(folder.path)
@@ -315,13 +325,13 @@ def test_what_several_runs_created_under_the_same_names_is_removed(tmp_path: Pat
     folder.note_made(PREFIX, Made(files=[(0, 0)]))
     folder.clear()
     assert [path.exists() for path in paths] == [False, False, True, True]
-    paths[0].write_text("the user's, since the run removed its own")
+    as_a_run(paths[0])  # the user's copy of one, since the run removed its own
     folder.clear()
     assert paths[0].exists()
     folder.close()
 
 
-def test_a_run_that_has_not_reported_is_known_by_its_names_alone(tmp_path: Path) -> None:
+def test_a_run_that_has_not_reported_is_known_by_its_permissions(tmp_path: Path) -> None:
     for made in (None, Made(files=[(0, 0)])):
         folder = BenchFolder.make(tmp_path)
         paths = make_files(folder, 3)
@@ -452,7 +462,7 @@ def test_storage_that_goes_on_after_it_was_given_up_leaves_a_marked_folder(
     real = Path.rmdir
 
     def rmdir(path: Path) -> None:
-        late.write_bytes(b"late")
+        as_a_run(late)
         real(path)
 
     monkeypatch.setattr(Path, "rmdir", rmdir)

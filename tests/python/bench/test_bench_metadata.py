@@ -17,6 +17,7 @@ from conftest import Run as RunCommand
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from marked import mark
 from warm_command import popen
 
 from penstock.bench.data.folder import BenchFolder
@@ -105,17 +106,20 @@ def test_a_killed_run_is_cleaned_and_what_others_put_there_is_named(run: RunComm
         process.communicate(timeout=60)
     wait_until_alone(tmp_path)
     (folder,) = tmp_path.iterdir()
-    precious = folder / "metadata-000000000" / "t1" / "precious"
-    precious.write_text("kept")
+    precious, taken = (folder / "metadata-000000000" / "t1" / name for name in ("precious", "f000-000000000"))
+    taken.unlink(missing_ok=True)
+    for foreign in (precious, taken):
+        foreign.write_text("kept")
     refused = run("bench", "clean", str(tmp_path), "--yes")
     assert refused.returncode == 1
-    assert "metadata-000000000/t1/precious" in refused.stderr
+    assert "metadata-000000000/t1/f000-000000000 and 1 more does not belong to this run" in refused.stderr
     left = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
     assert left == {
         "penstock-bench.json", "metadata-000000000",
-        "metadata-000000000/t1", "metadata-000000000/t1/precious",
+        "metadata-000000000/t1", "metadata-000000000/t1/f000-000000000", "metadata-000000000/t1/precious",
     }  # fmt: skip
     precious.unlink()
+    taken.unlink()
     assert run("bench", "clean", str(tmp_path), "--yes").returncode == 0
     assert list(tmp_path.iterdir()) == []
 
@@ -295,6 +299,7 @@ def test_only_what_a_tree_has_is_removed(names: set[str], kinds: object, place: 
             if name in ("t0", "t1") and kind == "full folder" and place == "":
                 foreign.discard(name)
                 foreign.add(f"{name}/inside")
+    mark(tree)
     if not foreign:
         folder.remove()
         assert not folder.path.exists()
@@ -321,6 +326,7 @@ def test_items_of_many_ranks_threads_are_removed_and_no_others(tmp_path: Path) -
         (tree / name).write_text("")
     for name in ("f12000-000000000", "f01000-000000000"):
         (tree / name).write_text("somebody's")
+    mark(tree)
     with pytest.raises(PenstockError, match="does not belong to this run"):
         folder.remove()
     assert sorted(path.name for path in tree.iterdir()) == ["f01000-000000000", "f12000-000000000"]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from bench_documents import frames_document
+from marked import mark
 
 from penstock.bench.data.folder import BenchFolder, FileSet
 from penstock.bench.judge.checks import NO_SPACE_ADVICE, check_complete
@@ -108,6 +109,7 @@ def test_what_a_run_created_is_known_though_it_measured_nothing(
     folder.announce(FileSet(prefix="frame-", count=2))
     own, mine = (folder.path / f"frame-{number:09}.bin" for number in range(2))
     own.write_text("x")
+    mark(own)
     mine.write_text("the user's")
     with pytest.raises(PenstockError, match="exit code 1"):
         load(frames_document().plan, lambda _: None, on_made=partial(folder.note_made, "frame-"))

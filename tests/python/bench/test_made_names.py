@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from marked import mark
 
 from penstock.bench.data.folder import BenchFolder
 from penstock.bench.data.trees import TreeSet
@@ -17,13 +18,14 @@ def handled(operation: str, done: int, more: int = 0, tree: int = 0, thread: int
 
 
 def make(folder: BenchFolder, *names: str) -> list[Path]:
-    """Directories end with a slash."""
+    """As a run creates them. Directories end with a slash."""
     paths = [folder.path / name for name in names]
     for name, path in zip(names, paths, strict=True):
         if name.endswith("/"):
             path.mkdir()
         else:
             path.write_text("text")
+        mark(path)
     return paths
 
 

@@ -91,10 +91,45 @@ def test_missing_source_file_is_named_with_the_frames_that_are_left(series: Call
         assert numpy.array_equal(file["/entry/data/images"][...], sent.frames_of(0)[:3])
 
 
-def test_source_file_with_more_rows_than_frames_is_called_longer(series: Callable[[str], Path]) -> None:
-    done = export(series("split"), "--for", "xds")
+@pytest.mark.parametrize("reader", ["xds", "eiger"])
+def test_aborted_series_is_linked_as_far_as_source_files_have_rows(
+    series: Callable[[str], Path], reader: str
+) -> None:
+    path = series("split")
+    done = export(path, "--for", reader)
+    assert done.exit_code == 0, done.stderr
+    assert "frames 0 to 5 of 7 are exported; no source file has the others" in done.stderr
+    assert "1 frame is missing: 5;" in done.stderr
+    with h5py.File(path.with_name("s_master.h5")) as file:
+        data = file["/entry/data"]
+        rows = numpy.concatenate([data[f"data_{number:06d}"][...] for number in (1, 2)])
+        assert file["/entry/instrument/detector/detectorSpecific/nimages"][()] == len(rows) == 6
+        assert numpy.array_equal(rows[:5], sent.frames_of(0)[:5])
+        assert "data_000003" not in data
+        assert reader == "eiger" or numpy.array_equal(data["images"][...], rows)
+
+
+@pytest.mark.parametrize("lost", [2, 3])  # the last and the first frame of a source file
+def test_frames_that_never_came_between_two_source_files_are_linked(lost: int, tmp_path: Path) -> None:
+    path = sent.record_series(tmp_path, "--frames-per-file", "3", without=(lost,))
+    done = export(path, "--for", "eiger")
+    assert done.exit_code == 0, done.stderr
+    assert f"1 frame is missing: {lost};" in done.stderr
+    with h5py.File(path.with_name("s_master.h5")) as file:
+        data = file["/entry/data"]
+        rows = numpy.concatenate([data[f"data_{number:06d}"][...] for number in (1, 2, 3)])
+    there = [number for number in range(sent.FRAMES) if number != lost]
+    assert len(rows) == sent.FRAMES
+    assert numpy.array_equal(rows[there], sent.frames_of(0)[there])
+
+
+def test_source_file_with_rows_beyond_the_series_is_called_longer(series: Callable[[str], Path]) -> None:
+    path = series("split")
+    with h5py.File(path.with_name("s_member_1.h5"), "r+") as file:
+        file["/entry/data/data"].resize(6, axis=0)
+    done = export(path, "--for", "xds")
     assert done.exit_code == ExitCode.FAILED
-    assert "s_member_1.h5: /entry/data/data is longer than its 2 frames: it has 3 rows" in done.stderr
+    assert "s_member_1.h5: /entry/data/data is longer than its 4 frames: it has 6 rows" in done.stderr
     assert "--copy" in done.stderr
 
 

@@ -19,6 +19,7 @@ from penstock.bench.campaign.campaigns import plan_campaign
 from penstock.bench.run.run import Access, frames_request, stream_workload
 from penstock.bench.run.workloads import parameters_of
 from penstock.cli import application
+from penstock.cli.lazy import argument_name
 from penstock.files.documents import parse_document
 from penstock.model.bench.campaign_files import CampaignFile
 from penstock.model.bench.campaigns import Target
@@ -263,6 +264,27 @@ def test_every_number_of_every_command_is_refused_in_our_words() -> None:
                 continue
             shown = CliRunner().invoke(application, [*names, option.opts[0], "x1", *["/"] * 3])
             assert f'{option.opts[0]}: "x1" is not a ' in shown.output, shown.output
+
+
+def test_every_empty_path_of_every_command_is_named_as_empty() -> None:
+    """Python takes it for the current directory."""
+    tried = 0
+    for names, command in commands_below(typer.main.get_command(application), ()):
+        paths = [each for each in command.params if "Path" in str(each.type_descriptor.annotation)]
+        arguments = [each for each in command.params if each.param_type_name == "argument"]
+        for parameter in paths:
+            is_argument = parameter in arguments
+            given = ["/"] * arguments.index(parameter) + [""] if is_argument else [parameter.opts[0], ""]
+            shown = CliRunner().invoke(application, [*names, *given])
+            name = (
+                argument_name(parameter).removesuffix("...") if is_argument else max(parameter.opts, key=len)
+            )
+            assert shown.exit_code == ExitCode.USAGE
+            assert f"error: {name}: the path is empty\n" in shown.output, (names, shown.output)
+            tried += 1
+    assert tried > 70
+    shown = CliRunner().invoke(application, ["bench", "frames", "/", "--content-file", ""])
+    assert "error: --content-file: the path is empty\n" in shown.output  # an option of text
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import h5py
@@ -27,6 +27,17 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def left(record: Record, tmp_path: Path) -> Path:
     """The file of a recorder that was killed after some hundred frames."""
     return ended_in_mid_series(record, tmp_path, frames=300)
+
+
+@contextlib.contextmanager
+def sent_frames(recorder: RecordCommand, frames: int, of: int, pause_s: float = 0) -> Iterator[Client]:
+    """A client that has sent the first frames of the series s, with a pause after each."""
+    with Client(recorder.address) as client:
+        client.start("s", of, (30, 40))
+        for number, frame in enumerate(frames_of(frames)):
+            client.image("s", number, frame)
+            time.sleep(pause_s)
+        yield client
 
 
 @pytest.mark.slow
@@ -100,12 +111,7 @@ def test_a_file_that_is_being_recorded_is_no_case_for_a_recovery(
 def test_the_end_is_when_the_last_frame_came(record: Record, run: Run, tmp_path: Path) -> None:
     """The newest segment was sealed later."""
     recorder = record(tmp_path, "--codec", "none")
-    frames = frames_of(4)
-    with Client(recorder.address) as client:
-        client.start("s", 8, (30, 40))
-        for number in range(4):
-            client.image("s", number, frames[number])
-            time.sleep(0.3)
+    with sent_frames(recorder, 4, of=8, pause_s=0.3):
         time.sleep(1.5)  # the columns are written once a second
         kill(recorder)
     done = run("recover", str(tmp_path / "s.h5"))
@@ -121,24 +127,21 @@ def test_salvage_marks_no_more_frames_as_lost_than_were_cut_off(
     record: Record, run: Run, tmp_path: Path
 ) -> None:
     """HDF5's datasets have room for all announced frames, whether they came or not."""
-    recorder = record(tmp_path, "--codec", "none")
-    frames = frames_of(5)
-    with Client(recorder.address) as client:
-        client.start("s", 10000, (30, 40))
-        for number in range(5):
-            client.image("s", number, frames[number])
+    with sent_frames(record(tmp_path, "--codec", "none"), 5, of=10000) as client:
         client.end("s")
     file = tmp_path / "s.h5"
     size = file.stat().st_size
     os.truncate(file, size * 6 // 10)
     done = json.loads(run("recover", "--salvage", "--json", str(file)).stdout)
     assert done["frames"] == 10000
-    assert done["lost_frames"] <= size * 4 // 10 // frames[0].nbytes + 1
+    assert done["lost_frames"] <= size * 4 // 10 // frames_of(1)[0].nbytes + 1
     assert 10000 - done["missing"] + done["lost_frames"] >= 5
     for command in ("check", "recover"):
         said = run(command, str(file))
         assert said.returncode == 1
         assert f"lost or never came (the file was cut off): {done['lost_frames']}" in said.stdout
+    described = run("info", str(file))
+    assert (described.returncode, f"({done['lost_frames']} lost)" in described.stdout) == (0, True)
 
 
 @pytest.mark.slow

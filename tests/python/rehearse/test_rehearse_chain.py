@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.bench.data.marks import FILE_MODE
 from penstock.bench.rehearse.chain import Chain, SeriesRequest
 from penstock.bench.rehearse.request import Images, RehearsalRequest
 from penstock.bench.rehearse.sources import rehearsal_plan
@@ -45,6 +46,7 @@ def test_stages_are_reported_until_the_last_frame_is_compressed(
         result = chain.run(SeriesRequest("rehearsal-000000001", 1, FRAMES, 0.0, 60.0))
     assert result.recorded.frames_written == FRAMES
     assert not result.stopped
+    assert result.file.stat().st_mode & 0o7777 == FILE_MODE
     stages = [event for event in events if isinstance(event, StageTimes)]
     working = [is_working(*pair) for pair in pairwise(stages)]
     assert working.count(True) >= 2

@@ -126,14 +126,23 @@ def element(number: int, of: int) -> list[dict[str, object]]:
 
 
 def record_series(
-    folder: Path, *options: str, user_data: object = None, elements: int = 1, missing: int = 0
+    folder: Path,
+    *options: str,
+    user_data: object = None,
+    elements: int = 1,
+    missing: int = 0,
+    without: tuple[int, ...] = (),
 ) -> Path:
-    """The series' file in `folder`: real detectors' messages over ZeroMQ, the real recorder."""
+    """The series' file in `folder`: real detectors' messages over ZeroMQ, the real recorder.
+
+    The last `missing` frames and those in `without` are not sent.
+    """
+    numbers = [number for number in range(FRAMES - missing) if number not in without]
     if elements > 1:
         streams = [element(number, elements) for number in range(elements)]
     else:
         told = start() if user_data is None else {**start(), "user_data": user_data}
-        streams = [[told, *map(image, range(FRAMES - missing)), {"type": "end", **IDENTITY}]]
+        streams = [[told, *map(image, numbers), {"type": "end", **IDENTITY}]]
     with contextlib.ExitStack() as stack:
         context = stack.enter_context(zmq.Context())
         sockets = [stack.enter_context(context.socket(zmq.PUSH)) for _ in streams]
@@ -150,7 +159,7 @@ def record_series(
                 for message in messages:
                     socket.send(cbor2.dumps(cbor2.CBORTag(55799, message)))
             end = recorder.series_end()
-            assert (end.problem, end.frames_received) == (None, FRAMES - missing)
+            assert (end.problem, end.frames_received) == (None, len(numbers))
             recorder.process.wait(60)
         finally:
             end_with_family(recorder.process)

@@ -1,11 +1,12 @@
-"""Runs `penstock` many times, loading its libraries once: each run is a fork of a process that has them.
+"""Runs `penstock` many times and loads its libraries once: each run is a fork of a process that has them.
 
-A start of the command costs a third of a second of processor time, nearly all of it imports. A test that is
-about starting itself (signals, environments, what an installed command loads) starts a process of its own.
+Starting the command takes a third of a second of processor time, nearly all of it for imports. Tests of the
+start itself (signals, environments, what an installed command loads) start a new process instead.
 
-One process (the starter) waits for requests on a socket; for each it forks the run, and tells how it ended.
-So runs can overlap. A run that stays (`popen`) is forked by a minder, which ends at once: the run then is a
-child of the process that asked for it. A fork takes some ten milliseconds, as much as many a run itself.
+One process, the starter, receives requests through a socket. For each request it forks a run, and sends the
+run's exit code when the run ends. Runs can overlap. A run that outlives its request (`popen`) is forked by a
+minder, a process that exits at once, so that the run becomes a child of the process that requested it. A fork
+takes about ten milliseconds, as long as many runs themselves.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 class WarmCommand:
-    """Starts runs of the command; one a test session and process."""
+    """Starts runs of the command. Each process of a test session has one."""
 
     def __init__(self) -> None:
         self._near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -51,42 +52,42 @@ class WarmCommand:
         self._starter.wait(60)
 
     def run(self, *arguments: str, timeout_s: float) -> subprocess.CompletedProcess[str]:
-        """As `penstock ARGUMENTS`, in this folder and environment; TimeoutExpired after the time."""
+        """Runs `penstock ARGUMENTS` in this folder and environment; TimeoutExpired after `timeout_s`."""
         with (
             tempfile.TemporaryFile() as out,
             tempfile.TemporaryFile() as err,
-            self._asked(arguments, out.fileno(), err.fileno(), stays=False) as answers,
+            self._request(arguments, out.fileno(), err.fileno(), stays=False) as answers,
         ):
-            pid = _PID.unpack(_exactly(answers))[0]
+            pid = _PID.unpack(_received(answers))[0]
             answers.settimeout(timeout_s)
             try:
-                code = _PID.unpack(_exactly(answers))[0]
+                code = _PID.unpack(_received(answers))[0]
             except TimeoutError:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                 raise subprocess.TimeoutExpired(["penstock", *arguments], timeout_s) from None
-            said, problem = (_whole(file) for file in (out, err))
-        return subprocess.CompletedProcess(["penstock", *arguments], code, said, problem)
+            output, log = (_content(file) for file in (out, err))
+        return subprocess.CompletedProcess(["penstock", *arguments], code, output, log)
 
     def popen(
         self, *arguments: str, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE
     ) -> subprocess.Popen[str]:
-        """`penstock ARGUMENTS`, in this folder and environment and a session of its own."""
-        return _Staying(self, arguments, stdout, stderr)
+        """Starts `penstock ARGUMENTS` in this folder and environment, in a new session."""
+        return _WarmProcess(self, arguments, stdout, stderr)
 
     @property
-    def asking(self) -> int:
-        """The descriptor that requests go through. Other processes that have it may ask as well."""
+    def request_descriptor(self) -> int:
+        """The socket of the starter. Other processes that inherit it can request runs, too."""
         return self._near.fileno()
 
     def start_child(self, arguments: tuple[str, ...], out: int, err: int) -> int:
-        """Starts a run as a child of this process; returns its process ID."""
+        """Starts a run as a child of this process, and returns its process ID."""
         libc = ctypes.CDLL(None)
         libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         try:
-            with self._asked(arguments, out, err, stays=True) as answers:
-                pid = int(_PID.unpack(_exactly(answers))[0])
-            while True:  # until its minder has ended
+            with self._request(arguments, out, err, stays=True) as answers:
+                pid = int(_PID.unpack(_received(answers))[0])
+            while True:  # until the minder has exited
                 with contextlib.suppress(ChildProcessError):
                     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
                     return pid
@@ -94,7 +95,8 @@ class WarmCommand:
         finally:
             libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
-    def _asked(self, arguments: tuple[str, ...], out: int, err: int, stays: bool) -> socket.socket:
+    def _request(self, arguments: tuple[str, ...], out: int, err: int, stays: bool) -> socket.socket:
+        """Sends a request. Returns the socket that receives process IDs and the exit code."""
         here = {
             "folder": str(Path.cwd()),
             "environment": dict(os.environ),
@@ -107,8 +109,8 @@ class WarmCommand:
         return answers
 
 
-class _Staying(subprocess.Popen[str]):
-    """Everything of Popen but how the process comes about."""
+class _WarmProcess(subprocess.Popen[str]):
+    """A Popen whose process the starter forks."""
 
     def __init__(self, warm: WarmCommand, arguments: tuple[str, ...], stdout: int, stderr: int) -> None:
         self._warm, self._arguments = warm, arguments
@@ -116,80 +118,81 @@ class _Staying(subprocess.Popen[str]):
         super().__init__(command, stdin=nothing, stdout=stdout, stderr=stderr, text=True)
 
     def _execute_child(self, *given: Any) -> None:
-        """The last but few arguments are both ends of the pipes: input, output, errors."""
+        """Starts the run. `given[10:16]` are both ends of the pipes for input, output and errors."""
         pipes = given[10:16]
         self.pid = self._warm.start_child(self._arguments, pipes[3], pipes[5])
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
 
 
-_of_this_session: list[WarmCommand] = []
+_session: list[WarmCommand] = []
 
 
 def _warm() -> WarmCommand:
-    if not _of_this_session:
-        _of_this_session.append(WarmCommand())
-    return _of_this_session[0]
+    if not _session:
+        _session.append(WarmCommand())
+    return _session[0]
 
 
 def close() -> None:
     """Ends the starter of this session."""
-    while _of_this_session:
-        _of_this_session.pop().close()
+    while _session:
+        _session.pop().close()
 
 
 def penstock(*arguments: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
-    """Runs the command as a user does, but for the time in which it loads its libraries."""
+    """Runs the command as a user does, but without loading its libraries again."""
     return _warm().run(*arguments, timeout_s=timeout_s)
 
 
 def popen(
     *arguments: str, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE
 ) -> subprocess.Popen[str]:
-    """Starts the command as a user does, but for the time in which it loads its libraries."""
+    """Starts the command as a user does, but without loading its libraries again."""
     return _warm().popen(*arguments, stdout=stdout, stderr=stderr)
 
 
 def program_in(folder: Path) -> int:
-    """Makes a `penstock` for scripts; returns a descriptor that the script must inherit (`pass_fds`).
+    """Creates a program `penstock` for scripts. Returns a descriptor that scripts must inherit (`pass_fds`).
 
-    A script may start it in the background and send it signals.
+    Scripts can start it in the background and send signals to it.
     """
-    asking = _warm().asking
-    asks = f"{sys.executable} -IS {Path(__file__).with_name('programs') / 'warm_program.py'} {asking}"
+    descriptor = _warm().request_descriptor
+    command = f"{sys.executable} -IS {Path(__file__).with_name('programs') / 'warm_program.py'} {descriptor}"
     program = folder / "penstock"
-    program.write_text(f'#!/bin/sh\nexec {asks} "$@"\n', encoding="utf-8")
+    program.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
     program.chmod(0o755)
-    return asking
+    return descriptor
 
 
-def _whole(file: IO[bytes]) -> str:
+def _content(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read().decode()
 
 
-def _exactly(answers: socket.socket) -> bytes:
+def _received(answers: socket.socket) -> bytes:
+    """Waits for one number."""
     data = b""
     while len(data) < _PID.size:
         piece = answers.recv(_PID.size - len(data))
         if not piece:
-            raise AssertionError("the starter of warm commands ended; its error is on the terminal")
+            raise AssertionError("the starter of warm commands exited; the terminal shows its error")
         data += piece
     return data
 
 
 def _load_everything() -> None:
-    """All that any command loads; nothing of it starts threads or looks at the environment."""
+    """Imports what commands need. None of it starts threads or reads the environment."""
     import penstock
 
     for module in pkgutil.walk_packages(penstock.__path__, "penstock."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    gc.freeze()  # a collection in a run would write to, and so copy, the memory of all that is loaded
+    gc.freeze()  # a garbage collection in a run would write to shared memory, which copies it
 
 
 def _command(arguments: list[str], folder: str, environment: dict[str, str], processors: list[int]) -> int:
-    """Runs the command in this process, as a new interpreter would."""
+    """Runs the command in this process as a new interpreter would. Returns its exit code."""
     from penstock.cli import main
 
     os.chdir(folder)
@@ -212,16 +215,16 @@ def _command(arguments: list[str], folder: str, environment: dict[str, str], pro
 
 
 def _run(run: dict[str, Any], answers: int, out: int, err: int) -> NoReturn:
-    """Runs the command in this process, and ends it."""
+    """Runs the command in this process, and exits."""
     os.dup2(out, 1)
     os.dup2(err, 2)
     for descriptor in (answers, out, err):
         os.close(descriptor)
-    os._exit(_ended(_command(**run)))
+    os._exit(_finish(_command(**run)))
 
 
 def _mind(run: dict[str, Any], answers: int, out: int, err: int) -> NoReturn:
-    """Forks a run that stays, tells its process and ends."""
+    """Forks a run, sends its process ID and exits."""
     pid = os.fork()
     if pid == 0:
         os.setsid()
@@ -230,8 +233,8 @@ def _mind(run: dict[str, Any], answers: int, out: int, err: int) -> NoReturn:
     os._exit(0)
 
 
-def _ended(code: int) -> int:
-    """What an interpreter does at its end."""
+def _finish(code: int) -> int:
+    """Does what an interpreter does before it exits. Returns the exit status."""
     import atexit
     import threading
 
@@ -248,32 +251,33 @@ class _Starter:
         self._requests = requests
         self._selector = selectors.DefaultSelector()
         self._selector.register(requests, selectors.EVENT_READ)
-        self._running: dict[int, tuple[int, int]] = {}  # by its pidfd: a process, and where its end is told
+        self._running: dict[int, tuple[int, int]] = {}  # by pidfd: process ID, and socket for the exit code
 
     def serve(self) -> None:
-        """Until nobody can ask for a run, and all have ended."""
-        is_asked = True
-        while is_asked or self._running:
+        """Runs until no process can send requests, and all runs have ended."""
+        is_open = True
+        while is_open or self._running:
             for key, _ in self._selector.select():
                 if key.fd != self._requests.fileno():
-                    self._tell_end(key.fd)
+                    self._send_exit_code(key.fd)
                 elif not self._start_one():
-                    is_asked = False
+                    is_open = False
                     self._selector.unregister(self._requests)
 
     def _start_one(self) -> bool:
+        """Starts a run for the next request. Returns False if there are no more requests."""
         request, files, _, _ = socket.recv_fds(self._requests, _REQUEST_BYTES_MAX, 3)
         if not request:
             return False
-        asked = json.loads(request)
+        wanted = json.loads(request)
         pid = os.fork()
         if pid == 0:
-            self._let_go()
-            (_mind if asked["stays"] else _run)(asked["run"], *files)
+            self._close_descriptors()
+            (_mind if wanted["stays"] else _run)(wanted["run"], *files)
         answers, *others = files
         for descriptor in others:
             os.close(descriptor)
-        if not asked["stays"]:
+        if not wanted["stays"]:
             with contextlib.suppress(BrokenPipeError):
                 os.write(answers, _PID.pack(pid))
         ended = os.pidfd_open(pid)
@@ -281,20 +285,20 @@ class _Starter:
         self._selector.register(ended, selectors.EVENT_READ)
         return True
 
-    def _let_go(self) -> None:
-        """Closes what is not of a new process."""
+    def _close_descriptors(self) -> None:
+        """Closes, in a new process, the descriptors of the starter."""
         self._requests.close()
         self._selector.close()
         for ended, (_, answers) in self._running.items():
             os.close(ended)
             os.close(answers)
 
-    def _tell_end(self, ended: int) -> None:
+    def _send_exit_code(self, ended: int) -> None:
         pid, answers = self._running.pop(ended)
         self._selector.unregister(ended)
         os.close(ended)
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        with contextlib.suppress(BrokenPipeError):  # nobody listens to a minder's
+        with contextlib.suppress(BrokenPipeError):  # nobody waits for a minder's
             os.write(answers, _PID.pack(code))
         os.close(answers)
 

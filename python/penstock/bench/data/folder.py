@@ -1,10 +1,10 @@
 """The directory of a run: the run creates and marks it, and removes what its manifest lists.
 
-A run never writes into a directory that existed before, and never removes what it did not create: its load
-generator reports the files and directories that it created, and removal deletes exactly those. Names are also
-listed before they are used, for a run that is killed before it can report: `penstock bench clean` shows what
-that left, asks, and removes what has such a name. The manifest is written through the directory's descriptor,
-so that a link in its place redirects nothing.
+A run never writes into a directory that existed before, and never removes what it did not create. Names are
+listed before they are used. What has such a name is the run's if it has the permissions that mark what runs
+create, and if the load generator, unless it was killed, reports that it created it. `penstock bench clean`
+uses the same rule for what a killed run left. The manifest is written through the directory's descriptor, so
+that a link in its place redirects nothing.
 """
 
 import contextlib
@@ -24,6 +24,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from penstock.bench.data.marks import create_marked, is_marked
 from penstock.bench.data.trees import TreeSet, names_in, remove_files
 from penstock.files.storage import find_mount
 from penstock.files.writable import write_problem
@@ -66,7 +67,7 @@ class FileSet(BaseModel):
     parts: bool = False
 
     def has(self, name: str, made: Made | None = None) -> bool:
-        """Whether it may be removed. `made`: what the run reported; None goes by the name alone."""
+        """Whether the run may have created it. `made`: what the run reported; None: nothing."""
         part = r"(?:_member_[0-9]{1,9})?" if self.parts else ""
         numbered = rf"{re.escape(self.prefix)}([0-9]{{9}}){part}\.{re.escape(self.suffix)}(\.partial)?"
         match = re.fullmatch(numbered, name)
@@ -88,6 +89,7 @@ class Manifest(BaseModel):
     pid: int = Field(0, ge=0, description="of the command")
     bytes: int = Field(0, ge=0, description="that its files take at most at once, as far as it is known")
     kept: bool = Field(False, description="it was to stay")
+    marks: bool = Field(False, description="the file system keeps the permissions that mark a run's files")
     sets: list[FileSet] = []
     trees: list[TreeSet] = []
     created: dict[str, Made] = Field({}, description="by prefix: what was created; without one it is unknown")
@@ -101,9 +103,13 @@ class Manifest(BaseModel):
 class BenchFolder:
     """The directory of a run. Leaving it as a context manager removes the run's files and itself."""
 
-    def __init__(self, path: Path, manifest: Manifest, keep: bool = False) -> None:
-        """Claims the directory for this process. Raises UsageError if another process works in it."""
+    def __init__(self, path: Path, manifest: Manifest, keep: bool = False, is_left: bool = False) -> None:
+        """Claims the directory for this process. Raises UsageError if another process works in it.
+
+        `is_left`: by another process, so that users may have put files into it since.
+        """
         self.path = path
+        self._is_left = is_left
         self._manifest = manifest
         self._earlier: dict[str, Made] = {}
         self._keep = keep
@@ -143,6 +149,7 @@ class BenchFolder:
                 is_made = True
                 manifest = _new_manifest(path, keep, needed_bytes)
                 folder = cls(path, manifest, keep)
+                manifest.marks = folder._keeps_marks()
                 folder._write_manifest()
             # Now that others can see it, one of two that begin together sees the other.
             _require_room_beside_others(target, path, needed_bytes)
@@ -174,7 +181,7 @@ class BenchFolder:
                 f"{path} is not the directory that its {MANIFEST} was written for",
                 "it was copied or renamed; remove it yourself if it is yours",
             )
-        folder = cls(path, manifest)
+        folder = cls(path, manifest, is_left=True)
         try:
             folder._require_abandoned()
         except UsageError:
@@ -228,6 +235,10 @@ class BenchFolder:
         elif (known := self._manifest.created.pop(prefix, None)) is not None:
             self._earlier[prefix] = known
 
+    def keep(self) -> None:
+        """Writes what is known of its files into the manifest, as the directory stays."""
+        self._write_manifest()
+
     def _require_nothing_in_the_way(self) -> None:
         if self._manifest.in_the_way:
             raise PenstockError(
@@ -235,6 +246,14 @@ class BenchFolder:
                 " further files in it may be yours",
                 "move your files away, then remove the directory yourself",
             )
+
+    def _keeps_marks(self) -> bool:
+        """Whether the storage keeps the permissions with which a file is created."""
+        file = create_marked(_UNFINISHED, self._claim)
+        try:
+            return is_marked(os.fstat(file))
+        finally:
+            os.close(file)
 
     def _write_manifest(self) -> None:
         """Writes it through the descriptor, never through a link."""
@@ -273,14 +292,10 @@ class BenchFolder:
         with _Opened(self.path, self._claim) as opened:
             self._require_nothing_in_the_way()
             self._remove_files(opened)
-            foreign = sorted(opened.remove_trees(self._manifest.trees, self._manifest.created))
+            foreign = sorted(self._remove_trees(opened))
             if foreign:
                 self._write_manifest()
-                more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
-                raise PenstockError(
-                    f"{self.path} was not removed: {foreign[0]}{more} does not belong to this run",
-                    "move your files away, then `penstock bench clean` removes the rest",
-                )
+                raise self._left(foreign)
             opened.remove(lambda name: name in (MANIFEST, _UNFINISHED))
         try:
             self.path.rmdir()
@@ -290,13 +305,40 @@ class BenchFolder:
                 self._write_manifest()
             raise
 
-    def _remove_files(self, opened: "_Opened") -> None:
-        opened.remove(self._is_own)
-        for prefix, made in self._manifest.created.items():
-            self._manifest.created[prefix] = made.without_files()
+    def _left(self, foreign: list[str]) -> PenstockError:
+        """The error that names what is not removed."""
+        more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+        what = f"{self.path} was not removed: "
+        listed = (*self._manifest.sets, *self._manifest.trees)
+        unknown = tuple(files.prefix for files in listed if not self._knows(files.prefix))
+        if any(name.startswith(unknown) for name in foreign):
+            return PenstockError(
+                f"{what}whether the killed run created {foreign[0]}{more} is not known, because the file"
+                " system keeps no permissions",
+                "look into it, and remove the directory yourself",
+            )
+        return PenstockError(
+            f"{what}{foreign[0]}{more} does not belong to this run",
+            "move your files away, then `penstock bench clean` removes the rest",
+        )
+
+    def _knows(self, prefix: str) -> bool:
+        """Whether something shows which files with this prefix the run created."""
+        return self._manifest.marks or prefix in self._manifest.created or not self._is_left
 
     def _is_own(self, name: str) -> bool:
-        return any(files.has(name, self._manifest.created.get(files.prefix)) for files in self._manifest.sets)
+        known = (files for files in self._manifest.sets if self._knows(files.prefix))
+        return any(files.has(name, self._manifest.created.get(files.prefix)) for files in known)
+
+    def _remove_trees(self, opened: "_Opened") -> Iterator[str]:
+        """Yields the paths of what stays."""
+        known = [trees for trees in self._manifest.trees if self._knows(trees.prefix)]
+        return opened.remove_trees(known, self._manifest.created, self._manifest.marks)
+
+    def _remove_files(self, opened: "_Opened") -> None:
+        opened.remove(self._is_own, self._manifest.marks)
+        for prefix, made in self._manifest.created.items():
+            self._manifest.created[prefix] = made.without_files()
 
     def __enter__(self) -> Self:
         return self
@@ -309,7 +351,7 @@ class BenchFolder:
                 self.remove()
             elif self._manifest.created:
                 with contextlib.suppress(OSError):
-                    self._write_manifest()
+                    self.keep()
         finally:
             self.close()
 
@@ -470,17 +512,20 @@ class _Opened:
     ) -> None:
         os.close(self._descriptor)
 
-    def remove(self, wanted: _Wanted) -> None:
-        """Regular files only: a link or a folder of a listed name was put there by somebody else."""
-        remove_files(self._descriptor, [name for name in names_in(self._descriptor) if wanted(name)])
+    def remove(self, wanted: _Wanted, marked: bool = False) -> None:
+        """Regular files only: a link or a folder of a listed name was put there by somebody else.
 
-    def remove_trees(self, trees: list[TreeSet], made: dict[str, Made]) -> Iterator[str]:
+        `marked`: so was a file without the permissions of a run.
+        """
+        remove_files(self._descriptor, [name for name in names_in(self._descriptor) if wanted(name)], marked)
+
+    def remove_trees(self, trees: list[TreeSet], made: dict[str, Made], marked: bool) -> Iterator[str]:
         """What is left is yielded, but for the manifest."""
         known = {prefix: each.trees() for prefix, each in made.items()}
         for name in names_in(self._descriptor):
             listed = next((tree for tree in trees if tree.has(name)), None)
             if listed is not None:
-                yield from listed.remove(self._descriptor, name, known.get(listed.prefix))
+                yield from listed.remove(self._descriptor, name, known.get(listed.prefix), marked)
             elif name not in (MANIFEST, _UNFINISHED):
                 yield name
 

@@ -12,6 +12,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from penstock.bench.data.marks import is_marked
 from penstock.model.bench.load import MetadataWorkload
 from penstock.model.bench.made import MadeTree
 
@@ -52,14 +53,17 @@ class TreeSet(BaseModel):
         match = re.fullmatch(re.escape(self.prefix) + r"([0-9]{9})", name)
         return match is not None and int(match[1]) < self.count
 
-    def remove(self, parent: int, name: str, made: dict[int, MadeTree] | None = None) -> Iterator[str]:
+    def remove(
+        self, parent: int, name: str, made: dict[int, MadeTree] | None = None, marked: bool = False
+    ) -> Iterator[str]:
         """Removes a tree in the folder with the descriptor `parent`; yields the paths of what is not its own.
 
         A folder with such a thing in it stays. Descriptors are followed, no links. `made`: trees that the
-        run reported, by number; None removes whatever the tree's names allow.
+        run reported, by number; None removes whatever the tree's names allow. `marked`: only what has the
+        permissions of a run.
         """
         tree = made.get(int(name.removeprefix(self.prefix)), MadeTree()) if made is not None else None
-        yield from _Removal(self, tree).remove(parent, name, _Place(0, 0))
+        yield from _Removal(self, tree, marked).remove(parent, name, _Place(0, 0))
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ class _Place:
 class _Removal:
     trees: TreeSet
     made: MadeTree | None
+    marked: bool
 
     def remove(self, parent: int, name: str, place: _Place) -> Iterator[str]:
         if self.made is not None and place.number >= self.made.folders:
@@ -88,7 +93,10 @@ class _Removal:
             yield name
             return
         try:
-            foreign = False
+            foreign = self.marked and not is_marked(os.fstat(folder))
+            if foreign:
+                yield name
+                return
             for path in self._remove_inside(folder, place):
                 foreign = True
                 yield f"{name}/{path}"
@@ -105,10 +113,10 @@ class _Removal:
             elif not self._has_item(name, place):
                 yield name
             elif name[0] in _FILE_LETTERS:
-                if not remove_file(folder, name):
+                if not remove_file(folder, name, self.marked):
                     yield name
             else:
-                yield from _remove_empty(folder, name)
+                yield from _remove_empty(folder, name, self.marked)
 
     def _has_item(self, name: str, place: _Place) -> bool:
         match = _ITEM.fullmatch(name)
@@ -127,21 +135,25 @@ def names_in(folder: int) -> list[str]:
         return [entry.name for entry in entries]
 
 
-def remove_files(folder: int, names: list[str]) -> None:
+def remove_files(folder: int, names: list[str], marked: bool) -> None:
     """Several at a time where there are many: file systems that discard blocks wait for the disk."""
+    remove = partial(remove_file, folder, marked=marked)
     if len(names) <= _AT_ONCE:
         for name in names:
-            remove_file(folder, name)
+            remove(name)
         return
     with ThreadPoolExecutor(_THREADS) as threads:
         for first in range(0, len(names), _AT_ONCE):
-            list(threads.map(partial(remove_file, folder), names[first : first + _AT_ONCE]))
+            list(threads.map(remove, names[first : first + _AT_ONCE]))
 
 
-def remove_file(folder: int, name: str) -> bool:
-    """Only a regular one with no second name: anything else was put there by somebody else."""
+def remove_file(folder: int, name: str, marked: bool) -> bool:
+    """Only a regular one with no second name: anything else was put there by somebody else.
+
+    `marked`: so was one without the permissions of a run.
+    """
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1 or (marked and not is_marked(status)):
         return False
     if status.st_size < _LARGE_BYTES:
         os.unlink(name, dir_fd=folder)
@@ -167,8 +179,9 @@ def _remove_large(folder: int, name: str) -> None:
             os.close(file)
 
 
-def _remove_empty(folder: int, name: str) -> Iterator[str]:
+def _remove_empty(folder: int, name: str, marked: bool) -> Iterator[str]:
     with contextlib.suppress(OSError):
-        os.rmdir(name, dir_fd=folder)
-        return
+        if not marked or is_marked(os.stat(name, dir_fd=folder, follow_symlinks=False)):
+            os.rmdir(name, dir_fd=folder)
+            return
     yield name

@@ -12,6 +12,7 @@ import numpy.typing
 
 from penstock import __version__
 from penstock.bench.data.folder import BenchFolder, FileSet
+from penstock.bench.data.marks import FILE_MODE
 from penstock.bench.degraded.dip import dip_of
 from penstock.bench.degraded.schedule import FaultSchedule
 from penstock.files.aside import aside
@@ -28,6 +29,7 @@ from penstock.model.plans import StorePlan, TcpTarget
 from penstock.model.units import split_address
 from penstock.programs.check import check_plan, check_to_the_end
 from penstock.programs.process import Message, Program, forwarding_signals, wait_for
+from penstock.programs.record import recorder_options
 from penstock.programs.simulate import Simulation, detector_plan
 
 PREFIX = "degraded-"
@@ -124,10 +126,16 @@ def _record(
     # Each segment is synced before its frames count as written: else the client's cache would answer.
     store = StorePlan(durability="segment")
     configuration = Configuration(
-        folder=folder, sources=[TcpSource(listen="127.0.0.1:0")], threads=2, log_level="warning", store=store
+        folder=folder,
+        sources=[TcpSource(listen="127.0.0.1:0")],
+        threads=2,
+        log_level="warning",
+        store=store,
+        file_mode=f"{FILE_MODE:04o}",
     )
     inbox: queue.Queue[Message] = queue.Queue()
-    recorder = Program("penstock-recorder", configuration.plan({}), on_log=say, inbox=inbox)
+    plan = configuration.plan({})
+    recorder = Program("penstock-recorder", plan, on_log=say, inbox=inbox, options=recorder_options(plan))
     with recorder, forwarding_signals(recorder):
         listening = wait_for(inbox, Listening, _START_S)
         if not isinstance(listening, Listening):
@@ -137,8 +145,8 @@ def _record(
             frames=request.frames, rate_hz=request.rate_hz, series_unique_id=f"{PREFIX}{1:09d}"
         )
         detector = custom_detector(request.rows, request.columns, "uint16")
-        plan = detector_plan(detector, simulation, TcpTarget(host=host, port=port))
-        with Program("penstock-detector", plan, on_log=say, inbox=inbox):
+        sent = detector_plan(detector, simulation, TcpTarget(host=host, port=port))
+        with Program("penstock-detector", sent, on_log=say, inbox=inbox):
             faults.begin()
             recorded = _until_closed(inbox)
         with contextlib.suppress(PenstockError):

@@ -5,6 +5,7 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
+from penstock.bench.data.marks import FILE_MODE
 from penstock.bench.rehearse.request import RehearsalRequest, rehearsed
 from penstock.files.storage import storage_facts
 from penstock.model.configuration import TcpSource, ZmqSource
@@ -39,7 +40,7 @@ def rehearsal_plan(request: RehearsalRequest, folder: Path, environment: Mapping
         source.model_copy(update={"token": token}) if isinstance(source, TcpSourcePlan) else source
         for source in plan.sources
     ]
-    return plan.model_copy(update={"sources": own})
+    return plan.model_copy(update={"sources": own, "file_mode": f"{FILE_MODE:04o}"})
 
 
 def _sources(request: RehearsalRequest) -> list[TcpSource | ZmqSource]:

@@ -43,7 +43,7 @@ def clean_command(
         bool, typer.Option("--yes", "-y", help="Remove without asking.", rich_help_panel=panels.RUN)
     ] = False,
 ) -> None:
-    """Remove data sets and the directories of killed runs: only the files that their manifests list.
+    """Remove data sets and the directories of killed runs: only the files that these runs created.
 
     Directories that a run still uses, or that may not belong to a run, stay and are listed; the exit code is
     then 1. On a server (URL), data sets are removed; each run removes its own files there.

@@ -8,6 +8,7 @@ import contextlib
 import math
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -134,9 +135,13 @@ def plan_export(
         states = _states_of(file, recorded_frames)
         first, end = _stretch_of(path, stretch, states) if copies else (0, recorded_frames)
         recorded, absent = _recorded_files(file, path, frames, slice(first, end))
+        if copies:
+            parts = _copied(master, end - first, frames_a_file)
+        else:
+            parts = _linked(frames, path, master.parent)
+            end = _end_of_linked(parts, frames, states)
         count = end - first
         states = states[first:end]
-        parts = _copied(master, count, frames_a_file) if copies else _linked(frames, path, master.parent)
         export = Export(
             reader=reader,
             source=str(path),
@@ -312,7 +317,8 @@ def _linked(frames: h5py.Dataset, path: Path, folder: Path) -> list[Part]:
             f"{frames.name} has {frames.ndim} dimensions; durin and neggia require frame, row, column"
         )
     parts: list[Part] = []
-    for file, dataset, first, count in _stretches(frames, path):
+    for stretch in _stretches(frames, path):
+        file, dataset, count = stretch.file, stretch.dataset, stretch.frames
         with open_for_reading(file) as holder:
             _require_closed(holder, file)
             held = item_at(holder, dataset)
@@ -320,17 +326,22 @@ def _linked(frames: h5py.Dataset, path: Path, folder: Path) -> list[Part]:
                 raise PenstockError(
                     f"{file} has no {dataset}, which should have frames", "`penstock check` it"
                 )
-            if held.shape[:1] > (count,) and held.shape[1:] == frames.shape[1:] and not held.is_virtual:
+            if held.is_virtual or held.shape[1:] != frames.shape[1:] or held.shape[0] < count:
+                raise _not_so(f"{file}: {dataset} does not have the {counted(count, 'frame')} of the series")
+            # A file has rows for all of its frames, also for those that never came.
+            if held.shape[0] > count:
+                count = min(held.shape[0], stretch.room)
+            if held.shape[0] > count:
                 raise _not_so(
                     f"{file}: {dataset} is longer than its {counted(count, 'frame')}: it has"
-                    f" {counted(held.shape[0], 'row')}, because the series was aborted"
+                    f" {counted(held.shape[0], 'row')}"
                 )
-            if held.is_virtual or held.shape != (count, *frames.shape[1:]):
-                raise _not_so(f"{file}: {dataset} does not have the {counted(count, 'frame')} of the series")
+            if count < stretch.room and not stretch.is_last:
+                raise _not_consecutive(frames)
             _require_readable(held, file)
         name = f"data_{len(parts) + 1:06d}"
         relative = os.path.relpath(file.resolve(), folder.resolve())
-        parts.append(Part(name=name, file=relative, dataset=dataset, first_frame=first, frames=count))
+        parts.append(Part(name=name, file=relative, dataset=dataset, first_frame=stretch.first, frames=count))
     if len({part.frames for part in parts[:-1]}) > 1 or parts[-1].frames > parts[0].frames:
         raise _not_so(
             "the files have different numbers of frames; neggia requires equal numbers in all but the last"
@@ -339,46 +350,81 @@ def _linked(frames: h5py.Dataset, path: Path, folder: Path) -> list[Part]:
     return parts
 
 
-def _stretches(frames: h5py.Dataset, path: Path) -> Iterator[tuple[Path, str, int, int]]:
-    """File, dataset, first frame and number of each stretch, in order and without gaps."""
+@dataclass(frozen=True)
+class _Stretch:
+    """Frames of a series that a dataset has, from its first row on."""
+
+    file: Path
+    dataset: str
+    first: int
+    frames: int
+    room: int  # frames from the first one to the next stretch, or to the end of the series
+    is_last: bool
+
+
+def _stretches(frames: h5py.Dataset, path: Path) -> Iterator[_Stretch]:
+    """In order. Between two of them are only frames that never came."""
     if not frames.is_virtual:
-        yield path, frames.name, 0, frames.shape[0]
+        yield _Stretch(path, frames.name, 0, frames.shape[0], frames.shape[0], True)
         return
     if stored_frames(frames) != frames:
         raise _not_so(f"the frames of {frames.name} are assembled from elements, with gaps between them")
-    at = 0
     sources = sorted(frames.virtual_sources(), key=lambda source: source.vspace.get_select_bounds()[0])
     if len(sources) > _PARTS_MAX:
         raise _not_so(f"{frames.name} has {counted(len(sources), 'part')}")
-    for source in sources:
-        first, last = source.vspace.get_select_bounds()
-        count = last[0] - first[0] + 1
-        whole = (first[0], *last[1:]) == (at, *(extent - 1 for extent in frames.shape[1:])) and not any(
-            first[1:]
-        )
-        selected = source.src_space
-        from_the_start = selected.get_select_type() == h5py.h5s.SEL_ALL or not any(
-            selected.get_select_bounds()[0]
-        )
+    # Of the first row of each file, whose frame may never have come.
+    firsts = [
+        int(source.vspace.get_select_bounds()[0][0]) - _first_row(source.src_space) for source in sources
+    ]
+    if not firsts or firsts[0]:
+        raise _not_consecutive(frames)
+    for source, first, end in zip(sources, firsts, [*firsts[1:], frames.shape[0]], strict=True):
+        (mapped, *low), (last, *high) = source.vspace.get_select_bounds()
+        count = last - first + 1
         if (
-            not whole
-            or not from_the_start
-            or source.vspace.get_select_npoints() != count * math.prod(frames.shape[1:])
+            any(low)
+            or tuple(high) != tuple(extent - 1 for extent in frames.shape[1:])
+            or first + count > end
+            or not _is_of_rows(source.src_space)
+            or source.vspace.get_select_npoints() != (last - mapped + 1) * math.prod(frames.shape[1:])
         ):
-            raise _not_so(
-                f"the frames of {frames.name} are not consecutive in its source files, because several ranks"
-                f" wrote them"
-            )
+            raise _not_consecutive(frames)
         name = from_mapping(source.file_name)
-        yield (
-            (path if name == "." else path.parent / name),
-            from_mapping(source.dset_name),
-            at,
-            count,
+        file = path if name == "." else path.parent / name
+        yield _Stretch(
+            file, from_mapping(source.dset_name), first, count, end - first, end == frames.shape[0]
         )
-        at += count
-    if at != frames.shape[0]:
-        raise _not_so(f"the source files of {frames.name} hold {at} of its {frames.shape[0]} frames")
+
+
+def _first_row(selected: h5py.h5s.SpaceID) -> int:
+    """Returns the row of a source file with which a mapping begins."""
+    whole = selected.get_select_type() == h5py.h5s.SEL_ALL
+    return 0 if whole else int(selected.get_select_bounds()[0][0])
+
+
+def _is_of_rows(selected: h5py.h5s.SpaceID) -> bool:
+    """Whether a mapping takes consecutive rows of a source file, from the first pixel on."""
+    if selected.get_select_type() == h5py.h5s.SEL_ALL:
+        return True
+    low, high = selected.get_select_bounds()
+    extents = (last - first + 1 for first, last in zip(low, high, strict=True))
+    return not any(low[1:]) and int(selected.get_select_npoints()) == math.prod(extents)
+
+
+def _not_consecutive(frames: h5py.Dataset) -> PenstockError:
+    return _not_so(
+        f"the frames of {frames.name} are not consecutive in its source files, because several ranks wrote"
+        " them, or no file has frames in between"
+    )
+
+
+def _end_of_linked(parts: list[Part], frames: h5py.Dataset, states: numpy.ndarray[Any, Any]) -> int:
+    """Returns one past the last frame of the linked files. No file has the end of an aborted series."""
+    end = sum(part.frames for part in parts)
+    behind = states[end:]
+    if ((behind == _RECEIVED) | (behind == _PARTIAL)).any():
+        raise _not_so(f"the source files of {frames.name} hold {end} of its {frames.shape[0]} frames")
+    return end
 
 
 def _require_readable(held: h5py.Dataset, file: Path) -> None:
@@ -481,10 +527,11 @@ def _notes(export: Export) -> Iterator[str]:
             " has all channels"
         )
     behind = export.recorded_frames - export.first_frame - export.frames
-    if export.copies and (export.first_frame or behind):
+    if export.first_frame or behind:
+        others = "--frames chooses others" if export.copies else "no source file has the others"
         yield (
             f"frames {export.first_frame} to {export.first_frame + export.frames - 1} of"
-            f" {export.recorded_frames} are exported; --frames chooses others"
+            f" {export.recorded_frames} are exported; {others}"
         )
     most = max(part.frames for part in export.parts)
     if export.reader == "xds" and not export.copies and most > _INDEXED_BY_NEGGIA:

@@ -1,7 +1,7 @@
-"""`penstock` in scripts of tests: asks the starter of warm_command.py for a run, and ends as that does.
+"""`penstock` in scripts of tests: requests a run from the starter of warm_command.py, and exits as it does.
 
-Arguments: the descriptor that requests go through, and those of the command. It imports little: it is started
-instead of the command to save the time of imports.
+Arguments: the descriptor for requests, then those of the command. It imports little, because it is started
+instead of the command to save the time for imports.
 """
 
 import json

@@ -12,6 +12,7 @@ from penstock.bench.data.folder import BenchFolder
 from penstock.bench.science.data.manifest import CONTENTS_SET, Contents, DataFile, DataSpec
 from penstock.bench.science.data.tasks import TASKS
 from penstock.bench.science.jobs.team import JobRequest, run_jobs
+from penstock.model.bench.made import Made
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.storage_url import Place, StorageUrl
 from penstock.model.text import counted
@@ -111,10 +112,14 @@ def _made(target: Place, place: Place, spec: DataSpec, log: Log) -> Contents:
             raise
     with _begin_on_file_system(target, spec) as folder:
         try:
-            return _filled(place, spec, log)
+            contents = _filled(place, spec, log)
+            for files in (spec.files, CONTENTS_SET):
+                folder.note_made(files.prefix, Made(files=[(0, files.count - 1)]))
+            folder.keep()
         except BaseException:
             folder.remove()
             raise
+        return contents
 
 
 def _begin_on_server(place: Place, spec: DataSpec) -> None:

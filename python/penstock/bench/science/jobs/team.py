@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 
 from pydantic import TypeAdapter, ValidationError
 
+from penstock.bench.data.marks import UMASK
 from penstock.bench.science.jobs.slope import Course
 from penstock.bench.science.jobs.words import GO, STOP, Done, Ended, JobPlan, Ready, Said, Working
 from penstock.lab.storage import start_at
@@ -123,6 +124,7 @@ class _Process:
             bufsize=0,
             process_group=0,
             env=environment,
+            umask=UMASK,
         )
         self._threads = [threading.Thread(target=each, daemon=True) for each in (self._read, self._read_log)]
         for thread in self._threads:
