@@ -92,9 +92,9 @@ not possible: too little free space, a port in use, a storage that is gone, an e
 and `compare` then exit with 5, because 1 is one of their answers. A `verdict` or `rehearse` that ended
 early, because it was interrupted or a step failed, exits with 5 whatever it answers, since the rest could
 have changed the answer. Only a *no* or *likely no* keeps its 1: lost frames stay lost. `record`, `pva` and
-`collect` end as usual if they are interrupted: Ctrl-C and SIGTERM complete what is open. `info` only describes a
-file: it exits with 0 also if frames are missing, lost or damaged, and with 1 if the file cannot be read; `check`
-judges it.""".splitlines()
+`collect` end as usual if they are interrupted: Ctrl-C and SIGTERM complete what is open. `info` only
+describes a file: it exits with 0 also if frames are missing, lost or damaged, and with 1 if the file cannot
+be read; `check` judges it.""".splitlines()
 
 
 def _exit_code_table() -> list[str]:
@@ -303,7 +303,8 @@ LOAD_PAGE = """\
 `penstock-load --plan JOB` generates load on a storage or network and writes its measurements into one
 document. `penstock bench` and `penstock verdict` write the job, create the working directory and evaluate
 the document. If you call the program directly, create the directory first and remove the files afterwards.
-The program creates files with permissions 0604 and directories with 0715: `penstock bench` knows its own by these.
+The program creates files with permissions 0604 and directories with 0715: `penstock bench` knows its own by
+these.
 
 Events are JSON lines on standard output: `progress` several times per second, and at the end `made` and
 `result` with the `document`. `made` lists what exists because this run created it, so what may be removed:
