@@ -100,7 +100,7 @@ class StateListener final : public store::Listener {
 };
 
 inline std::vector<char> bytes_of(const std::string& path) {
-  const auto text = penstock::testing::whole_file(path);
+  const auto text = whole_file(path);
   return {text.begin(), text.end()};
 }
 

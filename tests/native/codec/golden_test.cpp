@@ -14,7 +14,7 @@ namespace penstock {
 namespace {
 
 std::vector<std::byte> read_all(const std::string& name) {
-  const auto text = testing::whole_file(std::string(PENSTOCK_CORPUS "/") + name);
+  const auto text = whole_file(std::string(PENSTOCK_CORPUS "/") + name);
   EXPECT_FALSE(text.empty()) << name;
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};

@@ -108,7 +108,7 @@ TEST(Feed, HeadroomOfImagesInAFile) {
     const auto image = as_bytes(text).subspan(head_bytes + number % 3 * frame_bytes, frame_bytes);
     return std::vector<std::byte>(image.begin(), image.end());
   });
-  EXPECT_TRUE(penstock::testing::whole_file(path) == text) << "the file itself was written";
+  EXPECT_TRUE(whole_file(path) == text) << "the file itself was written";
   std::remove(path.c_str());
 }
 

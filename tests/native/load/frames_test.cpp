@@ -257,7 +257,7 @@ TEST_F(Frames, ImagesAreTheTemplateWithPixelsOfTheirOwn) {
     const Content content(ContentKind::random, 5, 9000, 20);
     content.lay(pixels);
     for (std::uint64_t i = 0; i < 20; ++i) {
-      const auto stored = penstock::testing::whole_file(folder_ / fmt::format("frame-{:09}.cbf", i));
+      const auto stored = whole_file(folder_ / fmt::format("frame-{:09}.cbf", i));
       ASSERT_EQ(stored.size(), differences ? 12'288U : 10'000U) << "direct files are whole pages";
       EXPECT_EQ(stored.substr(0, 701), head);
       EXPECT_EQ(stored.substr(9701), tail + std::string(stored.size() - 10'000, '\0'));
@@ -285,7 +285,7 @@ TEST_F(Frames, WholeImagesAreWrittenInTurnAsTheyAre) {
                                  {"pixels_bytes", 0}};
     EXPECT_EQ(document_of(plan)["frames"]["written"], 20);
     for (std::uint64_t i = 0; i < 20; ++i) {
-      const auto stored = penstock::testing::whole_file(folder_ / fmt::format("frame-{:09}.tif", i));
+      const auto stored = whole_file(folder_ / fmt::format("frame-{:09}.tif", i));
       const auto& image = i % 3 == 0 ? first : i % 3 == 1 ? second : third;
       ASSERT_TRUE(stored == image + std::string(direct ? 2'288 : 0, '\0')) << i;
     }
@@ -342,7 +342,7 @@ TEST_F(Frames, AFileThatIsThereIsNotOverwritten) {
   std::ofstream(folder_ / "frame-000000003.bin") << "somebody's";
   const auto document = document_of(stored_plan(folder_, "file_a_frame", "none", false));
   EXPECT_NE(document["problem"].get<std::string>().find("frame-000000003.bin"), std::string::npos);
-  EXPECT_EQ(penstock::testing::whole_file(folder_ / "frame-000000003.bin"), "somebody's");
+  EXPECT_EQ(whole_file(folder_ / "frame-000000003.bin"), "somebody's");
   EXPECT_GE(document["frames"]["failed"].get<int>(), 1);
 }
 

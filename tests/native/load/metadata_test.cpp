@@ -166,7 +166,7 @@ TEST_F(Metadata, TreesAndItemsAreWhereTheirNamesSay) {
         const auto file = folder / fmt::format("f{:03}-{:09}", tree % 2, item);
         EXPECT_TRUE(fs::is_directory(folder / fmt::format("d{:03}-{:09}", tree % 2, item)));
         ASSERT_EQ(fs::file_size(file), 700U) << file;
-        contents.insert(penstock::testing::whole_file(file));
+        contents.insert(whole_file(file));
       }
     }
   EXPECT_EQ(contents.size(), 84U) << "storage could store once what is there twice";
@@ -288,7 +288,7 @@ TEST_F(MetadataOfRanks, NoTwoFilesOfTheirsAreEqual) {
   std::set<std::string> contents;
   for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
     if (!entry.is_regular_file()) continue;
-    contents.insert(penstock::testing::whole_file(entry.path()));
+    contents.insert(whole_file(entry.path()));
   }
   EXPECT_EQ(contents.size(), 2U * 2 * 7 * 3);
 }

@@ -56,7 +56,7 @@ class OwnFolders : public LoadTest {
     }
     return file->close();
   }
-  std::string users_file() const { return penstock::testing::whole_file(users / "a"); }
+  std::string users_file() const { return whole_file(users / "a"); }
 
   const std::filesystem::path given = folder_of_test() / "given", users = folder_of_test() / "users";
 };

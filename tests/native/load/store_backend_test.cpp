@@ -109,7 +109,7 @@ TEST_F(StoreFiles, AFileThatIsThereIsNotOverwritten) {
   std::ofstream(folder_ / "stream-000000000.bin", std::ios::binary) << there;
   const auto document = stored(plan());
   EXPECT_NE(document["problem"].get<std::string>().find("stream-000000000.bin"), std::string::npos);
-  EXPECT_EQ(penstock::testing::whole_file(folder_ / "stream-000000000.bin"), there);
+  EXPECT_EQ(whole_file(folder_ / "stream-000000000.bin"), there);
 }
 
 class StoreOfRanks : public TeamTest {
@@ -236,7 +236,7 @@ TEST_F(StoreOfRanks, ARankThatFindsAnotherFileDoesNotWriteToIt) {
   EXPECT_TRUE(tells("load-000000000.bin is not the file that was created") || tells("removed or replaced during"))
       << problem;
   EXPECT_FALSE(outcomes[0]->left_behind) << "the lead does not wait for who does not come";
-  EXPECT_EQ(penstock::testing::whole_file(folder_ / "load-000000000.bin"), "somebody's own");
+  EXPECT_EQ(whole_file(folder_ / "load-000000000.bin"), "somebody's own");
 }
 
 /// As a client of a network file system that shows another client's file late.

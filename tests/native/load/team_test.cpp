@@ -156,7 +156,7 @@ TEST_P(SwappedFile, IsNotWrittenTo) {
   ASSERT_TRUE(outcomes[0]) << outcomes[0].error().message();
   const auto problem = outcomes[0]->document["problem"].dump();
   EXPECT_NE(problem.find("load-000000000.bin is not the file that was created"), std::string::npos) << problem;
-  EXPECT_EQ(penstock::testing::whole_file(folder_ / "load-000000000.bin"), GetParam());
+  EXPECT_EQ(whole_file(folder_ / "load-000000000.bin"), GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Content, SwappedFile, ::testing::Values("", "somebody's own"));

@@ -156,7 +156,7 @@ TEST_F(MembersTest, OverwritingTakesAwayWhatIsCertainlyOfTheMasterAndNothingElse
   };
   ASSERT_TRUE(record(9).ok());
   layout_.members->overwrite = options_.overwrite = true;
-  const auto bytes_of = [&](const char* name) { return penstock::testing::whole_file(path(name)); };
+  const auto bytes_of = [&](const char* name) { return whole_file(path(name)); };
   const auto expect_refused = [&](const std::string& name, Errc code) {
     SCOPED_TRACE(name);
     const auto master = bytes_of("s.h5"), member = bytes_of("m_0.h5"), foreign = bytes_of(name.c_str());

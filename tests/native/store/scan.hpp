@@ -31,7 +31,7 @@ struct Scan {
 };
 
 inline Scan scan(const std::string& path) {
-  const auto text = penstock::testing::whole_file(path);
+  const auto text = whole_file(path);
   const auto file = as_bytes(text);
   Scan result;
   result.file_bytes = file.size();

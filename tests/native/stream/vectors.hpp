@@ -19,7 +19,7 @@ inline const std::filesystem::path& corpus_folder() {
 
 inline std::vector<std::byte> read_bytes(const std::filesystem::path& path) {
   EXPECT_TRUE(std::filesystem::exists(path)) << path;
-  const auto text = penstock::testing::whole_file(path);
+  const auto text = whole_file(path);
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-namespace penstock::testing {
+namespace penstock {
 
 /// Empty if the file cannot be read.
 inline std::string whole_file(const std::filesystem::path& path) {
@@ -19,4 +19,4 @@ inline std::string whole_file(const std::filesystem::path& path) {
   return bytes;
 }
 
-}  // namespace penstock::testing
+}  // namespace penstock
