@@ -14,6 +14,7 @@
 #include "store/hdf5/indexer.hpp"
 #include "store/members/member_files.hpp"
 #include "store/members/member_names.hpp"
+#include "store/recovery/find_description.hpp"
 #include "store/recovery/journal.hpp"
 #include "store/recovery/late_values.hpp"
 #include "store/recovery/own_superblock.hpp"
@@ -29,6 +30,8 @@ namespace {
 
 constexpr std::uint64_t chunk_bytes_max = (std::uint64_t{1} << 32) - 1;
 constexpr std::uint64_t segment_bytes_limit = std::uint64_t{1} << 30;
+/// The description comes behind large values of the start message, at a multiple of the alignment.
+constexpr std::uint64_t searched_bytes_max = std::uint64_t{1} << 30;
 
 Result<void> check_options(const StoreOptions& options) {
   const auto bad = [](std::string_view field, std::uint64_t value, std::string_view rule) {
@@ -105,15 +108,22 @@ Result<std::shared_ptr<File>> open_no_link(Env& env, const std::string& path) {
   return file;
 }
 
+/// What a user can do with a file that its recorder left.
+std::string remedy_of_unfinished(File& file) {
+  const auto found = find_description(file, {.begin = 0, .end = searched_bytes_max, .file_id = {}, .cancelled = {}});
+  const auto obstacle = found.ok() ? obstacle_to_resume(found->description) : std::string("its start is corrupt");
+  if (obstacle.empty()) return "if its recorder has died, continue it with --resume; otherwise choose another name";
+  return fmt::format("{}; choose another name; if its recorder has died, complete it with `penstock recover`",
+                     obstacle);
+}
+
 /// Of a file that may not be replaced.
 Error exists(Env& env, const std::string& path) {
   const auto file = open_no_link(env, path);
   const auto superblock = file.ok() ? read_own_superblock(**file) : Result<std::optional<OwnSuperblock>>(std::nullopt);
   if (superblock.ok() && *superblock && (*superblock)->open_for_writing)
-    return make_error(Errc::already_exists,
-                      "{} exists already and is unfinished: if its recorder has died, continue it with --resume; "
-                      "otherwise choose another name",
-                      path);
+    return make_error(Errc::already_exists, "{} exists already and is unfinished: {}", path,
+                      remedy_of_unfinished(**file));
   return make_error(Errc::already_exists,
                     "{} exists already; choose another name, or let the recorder replace it with --overwrite", path);
 }
