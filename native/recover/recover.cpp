@@ -408,10 +408,11 @@ Result<void> Recovery::choose_chunks() {
   return {};
 }
 
-/// Beside an index that is whole: its recorder died while it wrote it, and never acknowledged it. Its frame is missing,
-/// as those are that the recorder had not begun to write. A frame that the file calls received or lost was written.
+/// Its recorder died while it wrote it, and never acknowledged it. Its frame is missing, as those are that the recorder
+/// had not begun to write. A frame that the file calls received or lost was written, and so was one that an incomplete
+/// copy cut.
 bool Recovery::was_on_its_way(const Candidate& candidate, Proof proof) const {
-  if (proof != Proof::cut_short || report_.way == Way::rebuild) return false;
+  if (proof != Proof::cut_short || left_.cut_off) return false;
   const auto frame = ChunkFrames::first_of(segments_, candidate);
   return frame >= before_.states.size() || !was_received(before_.states[frame]);
 }
