@@ -63,6 +63,7 @@ class Check {
   void report_not_compared(const Error& why);
   Subject* choose_compared();
   void verify();
+  bool has_segments();
   void scan_segments(Verifier& verifier);
   void take_description(const SegmentHeader& header, Verifier& verifier);
   bool has_no_rows(const std::string& path) const;
@@ -172,6 +173,11 @@ void Check::look_at_superblock() {
   if (!found.ok())
     return add(Level::error, "the storage cannot read the data", plan_.file, {}, found.error().message());
   superblock_ = *found;
+  if (!superblock_ && has_segments())
+    return add(Level::error, "HDF5's signature is corrupt", plan_.file, "the 8 bytes that an HDF5 file begins with",
+               "others, and segments of Penstock",
+               "copy the file again from its source; `penstock recover` rebuilds HDF5's structures if this is the only "
+               "copy");
   if (!superblock_)
     return add(Level::error, "not an HDF5 file", plan_.file, "HDF5's signature",
                file_bytes_ == 0 ? "an empty file" : "none of it");
@@ -341,6 +347,15 @@ void Check::verify() {
   count(verifier);
 }
 
+/// Looks for a sign of Penstock where neither HDF5 nor the file's start shows one.
+bool Check::has_segments() {
+  auto scanner =
+      store::SegmentScanner::create(*file_, {.begin = 0, .end = search_bytes, .file_id = {}, .cancelled = cancelled_});
+  if (!scanner.ok()) return false;
+  const auto first = scanner->next();
+  return first.ok() && *first;
+}
+
 void Check::scan_segments(Verifier& verifier) {
   store::ScanOptions options;
   options.file_id = file_id_;
@@ -348,18 +363,9 @@ void Check::scan_segments(Verifier& verifier) {
   std::vector<Subject*> all;
   for (const auto& subject : subjects_) all.push_back(subject.get());
   verifier.set_subjects({}, all);
-  // The first pass looks for a sign of Penstock where neither HDF5 nor the file's start shows one.
-  if (!file_id_) {
-    auto search = options;
-    search.end = search_bytes;
-    auto scanner = store::SegmentScanner::create(*file_, search);
-    if (!scanner.ok()) return;
-    const auto first = scanner->next();
-    if (cancelled_()) return;
-    if (!first.ok() || !*first) {
-      if (superblock_) report_no_checksums();
-      return;
-    }
+  if (!file_id_ && !has_segments()) {
+    if (superblock_ && !cancelled_()) report_no_checksums();
+    return;
   }
   auto scanner = store::SegmentScanner::create(*file_, options);
   while (scanner.ok()) {

@@ -8,6 +8,7 @@
 #include "check/names.hpp"
 #include "store/format/description.hpp"
 #include "store/members/member_names.hpp"
+#include "store/recovery/replacement.hpp"
 #include "store/recovery/scan.hpp"
 
 namespace penstock::check {
@@ -55,12 +56,38 @@ std::set<std::uint64_t> blocks_received(const Tree& tree, const store::Members& 
   return blocks;
 }
 
+std::string folder_of(const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+std::uint64_t number_at(const std::string& path, const store::Members& members) {
+  return store::member_number(std::filesystem::path(path).filename().string(), members).value_or(0);
+}
+
+/// Members that are not complete, and have no frames, are not missing.
+std::set<std::uint64_t> report_begun(const std::string& master, const store::Members& members, Findings& findings) {
+  std::set<std::uint64_t> begun;
+  for (const auto& path : begun_members(master, members)) {
+    begun.insert(number_at(path, members));
+    findings.add({Level::warning,
+                  std::string(half_made_member),
+                  std::filesystem::path(store::replacement_path(path)).filename().string(),
+                  {},
+                  {},
+                  "it has no frames: nothing is lost",
+                  true});
+  }
+  return begun;
+}
+
 /// Of a split series whose master names no members yet. A block of frames has a file if the states say that it has
 /// frames, or if it lies between the last such block and a file that is there: the column is behind the files. A block
-/// without a frame has none. Where several ranks write, each has a file of a block only if it got frames of it: then
-/// only blocks without any file are told.
+/// without a frame has none. If several ranks write, a rank has a file of a block only if it received frames of that
+/// block: then only a block of which no rank has a file is reported.
 void report_gaps(const std::string& master, const Tree& tree, const store::Members& members,
                  const std::vector<MemberFile>& found, Findings& findings) {
+  const auto begun = report_begun(master, members, findings);
   if (members.frames == 0) return;
   std::set<std::uint64_t> there, ranks;
   for (const auto& file : found) {
@@ -68,15 +95,19 @@ void report_gaps(const std::string& master, const Tree& tree, const store::Membe
     ranks.insert(file.number % members.ranks);
   }
   if (ranks.empty()) ranks.insert(0);
-  auto expected = blocks_received(tree, members);
+  const auto received = blocks_received(tree, members);
+  auto expected = received;
   auto next = expected.empty() ? 0 : *expected.rbegin() + 1;
   for (const auto block : there) {
     for (auto gap = next; gap < std::min(block, next + gap_max); ++gap) expected.insert(gap);
     next = std::max(next, block + 1);
   }
   for (const auto block : expected)
-    for (const auto rank : ranks)
-      if (!there.contains(block)) report_gone(members.file_name(block * members.ranks + rank), master, true, findings);
+    for (const auto rank : ranks) {
+      const auto number = block * members.ranks + rank;
+      const bool is_begun = begun.contains(number) && !received.contains(block);
+      if (!there.contains(block) && !is_begun) report_gone(members.file_name(number), master, true, findings);
+    }
 }
 
 /// Whether the storage gives all of the file, and it has neither a segment with frames nor a damaged one: its recorder
@@ -109,15 +140,24 @@ bool was_only_begun(Env& env, const Tree& master, const std::string& path) {
   return master.find(member_names_path) == nullptr && holds_no_frames(env, path);
 }
 
+std::vector<std::string> begun_members(const std::string& master, const store::Members& members) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_of(master), error))
+    if (const auto path = store::path_of_replacement(entry.path().string()))
+      if (store::member_number(std::filesystem::path(*path).filename().string(), members)) paths.push_back(*path);
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
 bool is_master(const Tree& tree) { return tree.root_attribute(layout_attribute) != nullptr; }
 bool is_member(const Tree& tree) { return tree.root_attribute(member_attribute) != nullptr; }
 
 std::vector<MemberFile> find_members(const std::string& path, const Tree& tree, const store::Members& members,
                                      Findings& findings, const std::function<bool(const MemberFile&)>& is_own) {
-  const auto folder = std::filesystem::path(path).parent_path();
   std::vector<MemberFile> found;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.empty() ? "." : folder, error)) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder_of(path), error)) {
     const auto name = entry.path().filename().string();
     if (const auto number = store::member_number(name, members))
       found.push_back({name, entry.path().string(), *number, members.first_frame(*number)});

@@ -25,6 +25,10 @@ inline constexpr std::string_view half_made_member = "a file with frames was onl
 /// Whether the file at `path` is such a member. Those of a complete master all have frames.
 bool was_only_begun(Env& env, const Tree& master, const std::string& path);
 
+/// Paths that members would have which their recorder has not completed: it was killed, or makes them at this moment.
+/// They have no frames.
+std::vector<std::string> begun_members(const std::string& master, const store::Members& members);
+
 /// Whether the file shows frames that lie in others.
 bool is_master(const Tree& tree);
 /// Whether it is one of those others.

@@ -240,7 +240,7 @@ void Verifier::verify_large_chunk(const ChunkTask& task, Memory& memory) {
                  {}});
 }
 
-/// Of a chunk that the index does not name. If its end was never written, the recorder died while it wrote, or the
+/// Of a chunk that no index names. If its end was never written, the recorder died while it wrote, or the
 /// write failed: nobody was notified that it is safe. Otherwise its frame is lost.
 void Verifier::report_not_whole(const ChunkTask& task) {
   if (store::was_cut_short(file_, {task.address, task.size, task.segment_end, task.zero_sectors}))
@@ -274,8 +274,12 @@ void Verifier::report_superseded(const ChunkTask& task) {
 bool Verifier::check_checksum(const ChunkTask& task, std::uint32_t crc) {
   const bool right = !task.crc || *task.crc == crc;
   if (task.unindexed && right) report_unindexed(task);
-  if (task.unindexed && !right) report_not_whole(task);
-  if (right || task.unindexed) return right;
+  if (right) return true;
+  // The recorder may have died before its dataset was in HDF5's structures.
+  if (task.unindexed || (task.subject == nullptr && options_.unfinished)) {
+    report_not_whole(task);
+    return false;
+  }
   if (task.superseded) {
     report_superseded(task);
     return false;

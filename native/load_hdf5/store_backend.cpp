@@ -214,6 +214,7 @@ class OpenStore final : public store::Listener {
   }
 
   store::SharedFile shared_file() const { return store_->shared_file(); }
+  std::shared_ptr<File> file() const { return store_->file(); }
 
   std::unique_ptr<store::ChunkWriter> join() {
     ++writers_;
@@ -429,6 +430,7 @@ class StoreBackend final : public load::Backend, public std::enable_shared_from_
     auto created = OpenStore::create(plan_, path_of(name), files_, others_);
     made = created.ok() || files_.has_made(name);
     PEN_ASSIGN(auto open, std::move(created));
+    files_.note_made(*open->file(), name);
     if (!stream().shared) return written(name, std::move(open));
     std::lock_guard lock(mutex_);
     shared_[name] = std::move(open);

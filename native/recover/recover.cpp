@@ -102,6 +102,7 @@ class Recovery {
     count_missing_by_state();
     report_lost();
     if (report_.way != Way::nothing && !plan_.dry_run) PEN_TRY(write_or_begin_anew());
+    remove_left_members();
     report_.findings = findings_.list();
     report_.seconds = static_cast<double>(monotonic_ns() - started) * 1e-9;
     return std::move(report_);
@@ -115,6 +116,8 @@ class Recovery {
  private:
   Result<void> open();
   Result<void> require_unused() const;
+  bool remove_left(const std::string& path) const;
+  void remove_left_members() const;
   Result<void> choose_members();
   Result<void> begin_index();
   Result<void> read_segments_of_file();
@@ -176,13 +179,25 @@ class Recovery {
   std::uint64_t frames_end_ = 0;  ///< one past the highest number of which a chunk, a record or a column says something
 };
 
+/// A recorder that makes a file at this moment may have what has its hidden name, if nothing shows that.
+bool Recovery::remove_left(const std::string& path) const {
+  const bool may_be_made = !plan_.not_in_use && !plan_.series;
+  return !plan_.dry_run && store::remove_left_replacement(
+                               env_, path, may_be_made ? store::WithoutLocks::keep : store::WithoutLocks::remove);
+}
+
 /// Holds the lock that a recorder and HDF5's readers want until it is done.
 Result<void> Recovery::open() {
-  PEN_ASSIGN(file_,
-             env_.open(plan_.file, {.mode = plan_.dry_run ? OpenOptions::Mode::read : OpenOptions::Mode::update}));
+  auto opened = env_.open(plan_.file, {.mode = plan_.dry_run ? OpenOptions::Mode::read : OpenOptions::Mode::update});
+  if (!opened.ok() && opened.error().code() == Errc::not_found && remove_left(plan_.file))
+    return make_error(Errc::not_found,
+                      "{} does not exist: its recorder died before the file was complete, and it had no frame; what it "
+                      "left, {}, is removed",
+                      plan_.file, store::replacement_path(plan_.file));
+  PEN_ASSIGN(file_, std::move(opened));
   PEN_TRY(lock_when_free(*file_));
   PEN_TRY(require_unused());
-  if (!plan_.dry_run) store::remove_left_replacement(env_, plan_.file);
+  (void)remove_left(plan_.file);
   // Until something is written the file stays as it is, and is read as its journal completes it.
   PEN_ASSIGN(auto left, store::unfinished_changes(*file_));
   changes_ = std::move(left.changes);
@@ -206,11 +221,12 @@ Result<void> Recovery::open() {
 }
 
 /// Without locks only the user knows whether the file is in use. A recorder that starts in a directory without locks
-/// warns that no second one may record there.
+/// warns that no second one may record there. One that makes a file has not marked it yet.
 Result<void> Recovery::require_unused() const {
   if (plan_.dry_run || plan_.not_in_use || plan_.series) return {};
   PEN_ASSIGN(const bool in_use, store::may_be_in_use(*file_));
-  if (!in_use) return {};
+  const bool may_be_made = !file_->locks() && store::path_of_replacement(plan_.file);
+  if (!in_use && !may_be_made) return {};
   return make_error(Errc::locked,
                     "{} may be recorded at this moment: it is not closed, and its file system has no locks that would "
                     "show it. If no recorder has it open, on any machine, repeat with `penstock recover --not-in-use`",
@@ -408,10 +424,11 @@ Result<void> Recovery::choose_chunks() {
   return {};
 }
 
-/// Beside an index that is whole: its recorder died while it wrote it, and never acknowledged it. Its frame is missing,
-/// as those are that the recorder had not begun to write. A frame that the file calls received or lost was written.
+/// Its recorder died while it wrote it, and never acknowledged it. Its frame is missing, as those are that the recorder
+/// had not begun to write. A frame that the file calls received or lost was written, and so was one that an incomplete
+/// copy cut.
 bool Recovery::was_on_its_way(const Candidate& candidate, Proof proof) const {
-  if (proof != Proof::cut_short || report_.way == Way::rebuild) return false;
+  if (proof != Proof::cut_short || left_.cut_off) return false;
   const auto frame = ChunkFrames::first_of(segments_, candidate);
   return frame >= before_.states.size() || !was_received(before_.states[frame]);
 }
@@ -732,6 +749,12 @@ Result<void> Recovery::write() {
   PEN_TRY(file_->sync());
   report_.written = true;
   return file_->unlock();
+}
+
+/// Last, because until the master names its members they show that these have no frames.
+void Recovery::remove_left_members() const {
+  if (!segments_.description.members) return;
+  for (const auto& path : check::begun_members(plan_.file, *segments_.description.members)) (void)remove_left(path);
 }
 
 /// Enters chunks, rows and values. If HDF5 fails, structures that it had not read before may be damaged.

@@ -49,8 +49,8 @@ Value steps(const FrameAxis& axis, std::uint64_t count);
 /// Returns the length that the axis needs, if `values` are too few for so many frames.
 std::optional<std::uint64_t> repeated_length(const FrameAxis& axis, const ArrayValue& values, std::uint64_t frames);
 ArrayValue repeated(const ArrayValue& values, std::uint64_t length);
-/// Adds a plot's axis, unless there is no frame or are too many. Viewers reject a plot whose axis is not as long as its
-/// frames.
+/// Adds the axis of a plot: a position for each frame, because viewers reject a plot whose axis has another length.
+/// Adds nothing if the series has no frames, or more than an axis can have.
 void add_plot_axis(const FrameAxis& axis, std::uint64_t frames, std::size_t frame_dimensions, FinalValues& values);
 
 }  // namespace penstock::store

@@ -14,6 +14,7 @@
 #include "store/hdf5/indexer.hpp"
 #include "store/members/member_files.hpp"
 #include "store/members/member_names.hpp"
+#include "store/recovery/find_description.hpp"
 #include "store/recovery/journal.hpp"
 #include "store/recovery/late_values.hpp"
 #include "store/recovery/own_superblock.hpp"
@@ -29,6 +30,8 @@ namespace {
 
 constexpr std::uint64_t chunk_bytes_max = (std::uint64_t{1} << 32) - 1;
 constexpr std::uint64_t segment_bytes_limit = std::uint64_t{1} << 30;
+/// The description comes behind large values of the start message, at a multiple of the alignment.
+constexpr std::uint64_t searched_bytes_max = std::uint64_t{1} << 30;
 
 Result<void> check_options(const StoreOptions& options) {
   const auto bad = [](std::string_view field, std::uint64_t value, std::string_view rule) {
@@ -105,31 +108,33 @@ Result<std::shared_ptr<File>> open_no_link(Env& env, const std::string& path) {
   return file;
 }
 
+/// What a user can do with a file that its recorder left.
+std::string remedy_of_unfinished(File& file) {
+  const auto found = find_description(file, {.begin = 0, .end = searched_bytes_max, .file_id = {}, .cancelled = {}});
+  const auto obstacle = found.ok() ? obstacle_to_resume(found->description) : std::string("its start is corrupt");
+  if (obstacle.empty()) return "if its recorder has died, continue it with --resume; otherwise choose another name";
+  return fmt::format("{}; choose another name; if its recorder has died, complete it with `penstock recover`",
+                     obstacle);
+}
+
 /// Of a file that may not be replaced.
 Error exists(Env& env, const std::string& path) {
   const auto file = open_no_link(env, path);
+  if (!file.ok() && file.error().code() == Errc::already_exists) return file.error();
   const auto superblock = file.ok() ? read_own_superblock(**file) : Result<std::optional<OwnSuperblock>>(std::nullopt);
   if (superblock.ok() && *superblock && (*superblock)->open_for_writing)
-    return make_error(Errc::already_exists,
-                      "{} exists already and is unfinished: if its recorder has died, continue it with --resume; "
-                      "otherwise choose another name",
-                      path);
+    return make_error(Errc::already_exists, "{} exists already and is unfinished: {}", path,
+                      remedy_of_unfinished(**file));
   return make_error(Errc::already_exists,
                     "{} exists already; choose another name, or let the recorder replace it with --overwrite", path);
 }
 
-/// The file, empty and locked. Nothing of a file that is there is touched before its lock is held.
+/// The file that is to be replaced, locked; null if there is none, or if only taking the name shows whether there is.
 Result<std::shared_ptr<File>> claim(Env& env, const std::string& path, bool overwrite) {
-  auto created = env.open(path, {.mode = OpenOptions::Mode::create_new});
-  if (created.ok()) {
-    if (auto locked = (*created)->lock(true); !locked.ok()) {
-      (void)env.remove(path);
-      return std::move(locked).error();
-    }
-    return created;
-  }
-  if (created.error().code() != Errc::already_exists) return created;
-  if (!overwrite) return exists(env, path);
+  const auto there = env.open(path, {.mode = OpenOptions::Mode::update});
+  if (there.ok() && !overwrite) return exists(env, path);
+  if (!overwrite || (!there.ok() && there.error().code() == Errc::not_found)) return std::shared_ptr<File>();
+  if (!there.ok()) return there.error();
   PEN_ASSIGN(auto file, open_no_link(env, path));
   PEN_TRY(file->lock(true));
   PEN_ASSIGN(const bool in_use, may_be_in_use(*file));
@@ -138,8 +143,18 @@ Result<std::shared_ptr<File>> claim(Env& env, const std::string& path, bool over
                       "{} exists already, is unfinished, and may be recorded at this moment: its file system has no "
                       "locks that would show it; choose another name, or complete it with `penstock recover` first",
                       path);
-  PEN_TRY(file->truncate(0));
   return file;
+}
+
+/// Of a complete file: from `replaced`, or where nothing may have the name.
+Result<void> take_name(Env& env, File& file, const std::string& path, const File* replaced) {
+  if (!file.still_named() || (replaced != nullptr && !replaced->still_named()))
+    return make_error(Errc::not_found, "the file was removed or replaced before its first frame");
+  // What takes the place of another file must be complete after a loss of power, whatever the durability.
+  if (replaced != nullptr) PEN_TRY(file.sync());
+  auto taken = file.rename(path, replaced != nullptr ? IfTaken::replace : IfTaken::fail);
+  if (!taken.ok() && taken.error().code() == Errc::already_exists) return exists(env, path);
+  return taken;
 }
 
 Placement placement_of(const FileLayout& layout) {
@@ -178,9 +193,9 @@ class OwnStore final : public Store {
     if (!finished_) space_.release_unused();
   }
 
-  /// Calls `take_name` when the file is complete, before it tells the listener.
+  /// Calls `take_name` when the file is complete and marked as open for writing, before it tells the listener.
   Result<void> start(Env& env, const std::string& path, FileLayout layout, Listener* listener,
-                     const std::function<Result<void>()>& take_name = {}) {
+                     const std::function<Result<void>()>& take_name) {
     shared_file_.id = format::make_file_id();
     const auto lay_out = [&](FileLayout& laid_out) {
       if (beside_slots_) beside_slots_->lay_out(laid_out, options_.alignment_bytes);
@@ -210,8 +225,7 @@ class OwnStore final : public Store {
     PEN_TRY(index->start(options_.swmr));
     // Readers lock the file as well, shared; another writer is still kept out.
     if (options_.swmr) PEN_TRY(file_->lock(false));
-    // A file that takes the place of another one must be whole after a loss of power, whatever the durability.
-    if (take_name || options_.durability != Durability::none) PEN_TRY(file_->sync());
+    if (options_.durability != Durability::none) PEN_TRY(file_->sync());
     if (take_name) PEN_TRY(take_name());
     if (options_.durability != Durability::none) PEN_TRY(file_->sync_name());
     indexer_ = std::make_unique<hdf5::Indexer>(std::move(index), options_, listener, counters_);
@@ -368,13 +382,24 @@ Result<std::unique_ptr<Store>> Store::create(Env& env, const std::string& path, 
   PEN_TRY(check_layout(layout));
   // First of all, so that a file that has to stay leaves the others as they are.
   if (layout.members) PEN_TRY(check_member_names(env, path, *layout.members));
-  PEN_ASSIGN(const auto file, claim(env, path, options.overwrite));
-  remove_left_replacement(env, path);
-  if (layout.members && layout.members->overwrite) PEN_TRY(remove_members(env, path, *layout.members));
+  PEN_ASSIGN(const auto replaced, claim(env, path, options.overwrite));
+  PEN_ASSIGN(const auto file, make_replacement(env, path), "create {}", path);
+  bool named = false;
+  const auto name_it = [&]() -> Result<void> {
+    PEN_TRY(take_name(env, *file, path, replaced.get()));
+    named = true;
+    return {};
+  };
+  // So that there is room for the new one, though the storage may be full.
+  auto started = replaced ? replaced->truncate(0) : Result<void>{};
+  const bool is_empty = replaced && started.ok();
+  if (started.ok() && layout.members && layout.members->overwrite) started = remove_members(env, path, *layout.members);
   auto store = std::make_unique<OwnStore>(options, layout, file, std::move(share), 0);
-  if (auto started = store->start(env, path, layout, listener); !started.ok()) {
+  if (started.ok()) started = store->start(env, path, layout, listener, name_it);
+  if (!started.ok()) {
     // What is left holds nothing, and would keep a second attempt from its name.
-    if (file->still_named()) (void)env.remove(path);
+    if (file->still_named()) (void)env.remove(named ? path : replacement_path(path));
+    if (!named && is_empty && replaced->still_named()) (void)env.remove(path);
     return std::move(started).error().with_context(fmt::format("create {}", path));
   }
   return std::unique_ptr<Store>(std::move(store));
@@ -386,21 +411,17 @@ Result<std::unique_ptr<Store>> Store::replace(Env& env, const std::string& path,
   PEN_TRY(check_options(options));
   PEN_TRY(check_layout(layout));
   if (layout.members) PEN_TRY(check_member_names(env, path, *layout.members));
-  const auto beside = replacement_path(path);
-  remove_left_replacement(env, path);
-  PEN_ASSIGN(const auto file, claim(env, beside, false));
+  PEN_ASSIGN(const auto file, make_replacement(env, path), "create {}", path);
   bool named = false;
-  const auto take_name = [&]() -> Result<void> {
-    if (!replaced.still_named())
-      return make_error(Errc::not_found, "the file was removed or replaced before its first frame");
-    PEN_TRY(file->rename(path));
+  const auto name_it = [&]() -> Result<void> {
+    PEN_TRY(take_name(env, *file, path, &replaced));
     named = true;
     return {};
   };
   auto store = std::make_unique<OwnStore>(options, layout, file, std::move(share), 0);
-  if (auto started = store->start(env, path, layout, listener, take_name); !started.ok()) {
+  if (auto started = store->start(env, path, layout, listener, name_it); !started.ok()) {
     // Once it has the name it is a complete file, as the one that it replaced was.
-    if (!named && file->still_named()) (void)env.remove(beside);
+    if (!named && file->still_named()) (void)env.remove(replacement_path(path));
     return std::move(started).error().with_context(fmt::format("create {}", path));
   }
   return std::unique_ptr<Store>(std::move(store));
@@ -417,7 +438,7 @@ Result<std::unique_ptr<Store>> Store::resume(Env& env, const std::string& path, 
   PEN_TRY(opened->lock(true));
   PEN_ASSIGN(const bool same, share::is_file(*opened, file));
   if (!same) return make_error(Errc::mismatch, "{} was replaced a moment ago", path);
-  remove_left_replacement(env, path);
+  (void)remove_left_replacement(env, path, WithoutLocks::remove);
   PEN_ASSIGN(const auto left, unfinished_changes(*opened));
   PEN_TRY(make_changes(*opened, left.changes));
   PEN_ASSIGN(auto before, look_before(*opened, file.id));

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -47,6 +48,21 @@ int open_what_was_made(int folder, const char* name, int flags) {
   if (fd >= 0) ::close(fd);
   errno = EEXIST;
   return -1;
+}
+
+/// Returns 0, or the number of the error: EEXIST where something has the name that is to be free.
+int rename_file(const char* from, const char* to, IfTaken if_taken) {
+  if (if_taken == IfTaken::replace) return ::rename(from, to) == 0 ? 0 : errno;
+  if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) return errno;
+  // The file system, or the kernel, does not know that call: an empty file keeps the name for a moment.
+  const int keeper = ::open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (keeper < 0) return errno;
+  ::close(keeper);
+  if (::rename(from, to) == 0) return 0;
+  const int failure = errno;
+  ::unlink(to);
+  return failure;
 }
 
 struct Stretch {
@@ -246,9 +262,9 @@ class PosixFile final : public File {
     return !is_removed && mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
   }
 
-  Result<void> rename(const std::string& path) override {
-    if (::rename(path_.c_str(), path.c_str()) != 0)
-      return errno_error(errno, fmt::format("rename {} to {}", path_, path));
+  Result<void> rename(const std::string& path, IfTaken if_taken) override {
+    if (const int failure = rename_file(path_.c_str(), path.c_str(), if_taken); failure != 0)
+      return errno_error(failure, fmt::format("rename {} to {}", path_, path));
     path_ = path;
     return {};
   }

@@ -28,6 +28,9 @@ struct OpenOptions {
   int folder = -1;
 };
 
+/// What a rename does where another file has the name.
+enum class IfTaken { replace, fail };
+
 /// Which file it is, on this machine, whatever its names are.
 struct FileIdentity {
   std::uint64_t device = 0;
@@ -97,9 +100,10 @@ class File {
   virtual bool still_named() const = 0;
   /// It has another name now, since somebody moved it.
   virtual bool was_moved() const { return false; }
-  /// Gives the name that it was opened by another path, in one step and in place of what is there: at no moment is
-  /// nothing at `path`. No other call at the same time.
-  virtual Result<void> rename(const std::string& path) {
+  /// Gives it another name than the one that it was opened by. IfTaken::replace takes the place of what is at `path` in
+  /// one step: at no moment is nothing there. IfTaken::fail returns `already_exists` where something is, a link too,
+  /// and changes nothing then. No other call at the same time.
+  virtual Result<void> rename(const std::string& path, IfTaken) {
     return make_error(Errc::unsupported, "a file of this kind cannot be renamed to {}", path);
   }
   virtual Result<FileIdentity> identity() const { return FileIdentity{}; }

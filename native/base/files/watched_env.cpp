@@ -86,9 +86,9 @@ class WatchedFile final : public File {
     const WatchedCall call(watching_, Call::stat);
     return file_->was_moved();
   }
-  Result<void> rename(const std::string& path) override {
+  Result<void> rename(const std::string& path, IfTaken if_taken) override {
     const WatchedCall call(watching_, Call::truncate);
-    PEN_TRY(file_->rename(path));
+    PEN_TRY(file_->rename(path, if_taken));
     watching_.watch->rename(watching_, path);
     return {};
   }

@@ -59,7 +59,7 @@ Result<void> read_records_of(Env& env, const std::string& path, Progress& progre
   }
 }
 
-/// What tells which members there are; nothing if HDF5 cannot read it.
+/// Returns the file with the names of its members and the states of its frames; an empty tree if HDF5 cannot read it.
 Tree tree_of_master(Env& env, const std::string& path, const std::function<bool()>& cancelled) {
   IndexProcessOptions options;
   options.cancelled = cancelled;

@@ -91,15 +91,19 @@ Result<std::shared_ptr<File>> OwnFiles::open(const std::string& path, OpenOption
   PEN_ASSIGN(auto file, env_.open(path, options));
   const auto name = std::filesystem::path(path).filename().string();
   if (options.mode == OpenOptions::Mode::create_new) {
-    if (const auto made = FileIdentity::of(*file)) {
-      MutexLock lock(mutex_);
-      if (made_.size() >= made_names_max) made_.clear();
-      made_.insert_or_assign(name, *made);
-    }
+    note_made(*file, name);
   } else if (options.mode != OpenOptions::Mode::read) {
     PEN_TRY(check(*file, path, name));
   }
   return file;
+}
+
+void OwnFiles::note_made(const File& file, const std::string& name) {
+  const auto made = FileIdentity::of(file);
+  if (!made) return;
+  MutexLock lock(mutex_);
+  if (made_.size() >= made_names_max) made_.clear();
+  made_.insert_or_assign(name, *made);
 }
 
 Result<void> OwnFiles::check(const File& file, const std::string& path, const std::string& name) {

@@ -63,6 +63,8 @@ class OwnFiles final : public Env {
   Result<std::vector<std::string>> list(const std::string& path) override { return env_.list(path); }
   Result<void> remove(const std::string& path) override { return env_.remove(path); }
 
+  /// This file was made here, maybe under another name.
+  void note_made(const File& file, const std::string& name);
   /// Whether a file was made here, of the last ones at least.
   bool has_made(const std::string& name);
   /// How other processes know a file that was made here; null if unknown. While it is open the number is of

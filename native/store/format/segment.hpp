@@ -80,7 +80,7 @@ struct ChunkRecord {
   std::uint32_t crc = 0;           ///< CRC-32C of the stored bytes
   std::uint32_t filter_mask = 0;   ///< as in HDF5: bit i set means that filter i was skipped
   std::uint16_t dataset = 0;       ///< position in the description's `datasets`
-  std::uint16_t zero_sectors = 0;  ///< at its end: so many sectors of 512 bytes hold nothing but zeros of it, or more
+  std::uint16_t zero_sectors = 0;  ///< at its end (zero_sectors_of())
   std::uint32_t frame = 0;         ///< of a scan: the frame's number; 0 otherwise
 
   bool operator==(const ChunkRecord&) const = default;

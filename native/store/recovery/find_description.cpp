@@ -30,6 +30,18 @@ Result<FoundDescription> find_description(File& file, ScanOptions options) {
   return make_error(Errc::not_found, "it does not start like a file that Penstock recorded");
 }
 
+std::string obstacle_to_resume(const format::Description& description) {
+  if (description.members) return "its frames are in several files, which cannot be resumed";
+  if (description.member) return "it is a part of another series, which cannot be resumed";
+  for (const auto& node : description.datasets) {
+    if (node.places.placement != Placement::log)
+      return "its frames have fixed offsets (store.placement), which cannot be resumed";
+    if (!node.is_chunk_a_frame())
+      return "its chunks are not single frames, or its frames belong to a scan; such files cannot be resumed";
+  }
+  return {};
+}
+
 Result<bool> is_only_begun(File& file) {
   PEN_ASSIGN(const auto size, file.size());
   std::array<std::byte, page_bytes> page;

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
+from penstock.files.naming import path_while_made
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.problems import in_words
 from penstock.model.text import one_short_line
@@ -51,7 +52,9 @@ class _Here:
 def require_file(path: Path) -> None:
     """A UsageError unless `path` is a file."""
     if not path.exists():
-        raise UsageError(f"{path} does not exist", "check the path")
+        made = path_while_made(path)
+        what = f"{made.name} next to it is a file that a recorder makes now, or left without a frame"
+        raise UsageError(f"{path} does not exist", what if made.is_file() else "check the path")
     if path.is_dir():
         raise UsageError(f"{path} is a folder", "name one file")
     if path.is_file() and not os.access(path, os.R_OK, effective_ids=True):

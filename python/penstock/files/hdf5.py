@@ -23,6 +23,11 @@ FILTER_NAMES = {1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 32000: "
     number: "bitshuffle" if name == "bshuf" else name for name, number in hdf5plugin.FILTERS.items()
 }
 
+_SEGMENT = b"\x89PENSEG\n"  # docs/reference/format.md
+_PAGE_BYTES = 4096
+_BLOCK_BYTES = 1 << 20
+_SEARCHED_BYTES = 64 << 20
+
 
 def use_no_plugins() -> None:
     """From now on HDF5 expands nothing through plug-ins in this process; what needs one is unreadable."""
@@ -72,6 +77,12 @@ def _is_marked_open(error: OSError) -> bool:
 
 def _explain(path: Path, error: OSError) -> PenstockError:
     text = str(error)
+    if "signature not found" in text and _has_segments(path):
+        return PenstockError(
+            f"{path} is corrupt: it does not begin with HDF5's signature, though Penstock recorded it",
+            "copy it again from its source; if this is the only copy, `penstock recover` rebuilds its HDF5"
+            " structures",
+        )
     if "signature not found" in text:
         return PenstockError(
             f"{path} is not an HDF5 file",
@@ -96,6 +107,18 @@ def _explain(path: Path, error: OSError) -> PenstockError:
         f"{path} cannot be opened: its HDF5 structures are corrupt",
         "copy it again from its source; `penstock recover` repairs a file that Penstock recorded",
     )
+
+
+def _has_segments(path: Path) -> bool:
+    """Returns whether a segment's header is near the file's start, where Penstock writes the first one."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        for _ in range(_SEARCHED_BYTES // _BLOCK_BYTES):
+            block = file.read(_BLOCK_BYTES)
+            if any(block.startswith(_SEGMENT, page) for page in range(0, len(block), _PAGE_BYTES)):
+                return True
+            if len(block) < _BLOCK_BYTES:
+                break
+    return False
 
 
 def _of_the_system(error: OSError) -> str:

@@ -9,6 +9,11 @@ _CURRENT_FOLDER = -100  # AT_FDCWD
 _NO_REPLACE = 1  # RENAME_NOREPLACE
 
 
+def path_while_made(path: Path) -> Path:
+    """Returns where a recorder makes the file `path`, until it is complete."""
+    return path.with_name(f".{path.name}.new")
+
+
 def give_name(new: Path, path: Path) -> None:
     """`new` becomes `path`. A FileExistsError where something has that name: that stays, and so does `new`.
 

@@ -37,6 +37,8 @@ class Finding(BaseModel):
 NO_CHECKSUMS = "no checksums in this file"
 """Of a file that has no segments; a warning unless its checksums are known to be elsewhere."""
 NOT_HDF5 = "not an HDF5 file"
+SIGNATURE_IS_CORRUPT = "HDF5's signature is corrupt"
+"""Of a file that Penstock recorded, which HDF5 does not open."""
 NO_ENTRY = "no NXentry"
 NO_ROWS = "times of the recorder are missing"
 """Its `actual` starts with the number of frames, before a colon."""

@@ -9,7 +9,14 @@ from penstock.files.links import LINKS_MAX, Lead, Maker, absent_paths, leads_in,
 from penstock.files.structure import check_structure, exported_from, is_recorded
 from penstock.model.errors import PenstockError
 from penstock.model.events import CheckReport, Reached
-from penstock.model.findings import NO_CHECKSUMS, NOT_HDF5, Finding, Level, is_clean
+from penstock.model.findings import (
+    NO_CHECKSUMS,
+    NOT_HDF5,
+    SIGNATURE_IS_CORRUPT,
+    Finding,
+    Level,
+    is_clean,
+)
 from penstock.model.plans import CheckPlan
 from penstock.programs.signals import signal_of
 
@@ -155,6 +162,7 @@ def _is_unreadable(finding: Finding) -> bool:
     return finding.level == "error" and finding.what in (
         "the file cannot be read",
         NOT_HDF5,
+        SIGNATURE_IS_CORRUPT,
         "HDF5 cannot read the index",
         "the storage cannot read the data",
     )

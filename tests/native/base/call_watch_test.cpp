@@ -159,7 +159,7 @@ TEST_F(CallWatchTest, ARenamedFileIsNamedAsItIsCalledNow) {
   CallWatch watch(1ns, told_.tell());
   auto file = open(watch);
   const auto renamed = path() + "-renamed";
-  ASSERT_TRUE(file->rename(renamed).ok());
+  ASSERT_TRUE(file->rename(renamed, IfTaken::replace).ok());
   EXPECT_TRUE(file->still_named());
   EXPECT_TRUE(write_at(*file, std::vector<std::byte>(10), 0).ok());
   EXPECT_EQ(told_.all(Call::write).back().file, renamed);

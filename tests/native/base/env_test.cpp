@@ -75,6 +75,35 @@ TEST_F(EnvTest, SecondExclusiveLockIsRefused) {
   EXPECT_TRUE(second->lock(true).ok());
 }
 
+/// A file is renamed to a name that is free, and not to one that something has; then it keeps its own.
+void expect_renamed_to_free_names(const std::filesystem::path& folder) {
+  std::filesystem::create_symlink("nowhere", folder / "link");
+  std::filesystem::create_directory(folder / "folder");
+  const auto user = posix_env().open(folder / "user", {.mode = OpenOptions::Mode::create_new}).value();
+  const auto file = posix_env().open(folder / "a", {.mode = OpenOptions::Mode::create_new}).value();
+  for (const auto* taken : {"user", "link", "folder"}) {
+    const auto refused = file->rename(folder / taken, IfTaken::fail);
+    ASSERT_FALSE(refused.ok()) << taken;
+    EXPECT_EQ(refused.error().code(), Errc::already_exists) << taken << ": " << refused.error().message();
+    EXPECT_TRUE(file->still_named());
+  }
+  EXPECT_TRUE(user->still_named());
+  ASSERT_TRUE(file->rename(folder / "free", IfTaken::fail).ok());
+  EXPECT_TRUE(file->still_named());
+  EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+  ASSERT_TRUE(file->rename(folder / "user", IfTaken::replace).ok());
+  EXPECT_TRUE(file->still_named());
+  EXPECT_FALSE(user->still_named());
+}
+
+TEST_F(EnvTest, ARenameTakesTheNameOfAnotherFileOnlyWhereItMay) { expect_renamed_to_free_names(folder_); }
+
+TEST_F(EnvTest, ARenameNeedsNoHelpOfTheFileSystem) {
+  const auto unknown = [](const seccomp_data&) -> testing::Answer { return -EINVAL; };
+  if (!testing::with_answers(SYS_renameat2, unknown, [&] { expect_renamed_to_free_names(folder_); }))
+    GTEST_SKIP() << "seccomp does not ask here";
+}
+
 TEST_F(EnvTest, ReserveGrowsTheFileAndNeverShrinksIt) {
   auto file = posix_env().open(path("a"), {.mode = OpenOptions::Mode::create_new}).value();
   ASSERT_TRUE(file->reserve(0, 1 << 20).ok());

@@ -134,6 +134,29 @@ class RecoverTest : public CheckTest {
     write_bytes(path(), bytes);
   }
 
+  /// The recorder died in the middle of it.
+  void tear_last_chunk() const {
+    auto bytes = bytes_of(path());
+    const auto last = segments().back();
+    const auto chunk = store::read_records(*posix_env().open(path(), {}).value(), last).value().back();
+    const auto torn = bytes.begin() + static_cast<std::ptrdiff_t>(last.address + chunk.offset + chunk.size / 2);
+    std::fill(torn, bytes.end(), '\0');
+    write_bytes(path(), bytes);
+  }
+
+  /// A file without a dataset, as its writer has it open.
+  std::vector<char> empty_hdf5_that_is_written() const {
+    const auto name = path("empty.h5");
+    const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
+    const hid_t file = H5Fcreate(name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    EXPECT_GE(H5Fstart_swmr_write(file), 0);
+    auto bytes = bytes_of(name);
+    H5Fclose(file);
+    H5Pclose(access);
+    return bytes;
+  }
+
   void flip(std::uint64_t address, std::size_t count = 1) const {
     std::fstream file(path(), std::ios::binary | std::ios::in | std::ios::out);
     for (std::size_t i = 0; i < count; ++i) {
@@ -378,25 +401,66 @@ TEST_F(RecoverTest, FramesThatNeverCameStayMissing) {
   EXPECT_EQ(checked.missing, 2u);
 }
 
-TEST_F(RecoverTest, AChunkThatWasBeingWrittenIsLeftOut) {
-  write_left({.encoding = plain});
-  auto bytes = bytes_of(path());
-  const auto last = segments().back();
-  const auto chunk = store::read_records(*posix_env().open(path(), {}).value(), last).value().back();
-  const auto torn = bytes.begin() + static_cast<std::ptrdiff_t>(last.address + chunk.offset + chunk.size / 2);
-  std::fill(torn, bytes.end(), '\0');
-  write_bytes(path(), bytes);
+TEST_F(RecoverTest, AChunkThatWasBeingWrittenIsMissingAndNotLost) {
+  for (const bool rebuild : {false, true}) {
+    SCOPED_TRACE(rebuild);
+    std::filesystem::remove(path());
+    write_left({.encoding = plain});
+    tear_last_chunk();
+    const auto report = recover({.rebuild = rebuild}).value();
+    EXPECT_EQ(report.damaged, 1u);
+    EXPECT_EQ(report.missing, 1u);
+    EXPECT_EQ(report.lost_frames, 0u);
+    ASSERT_EQ(report.findings.size(), rebuild ? 2u : 1u);
+    for (const auto& finding : report.findings)
+      EXPECT_EQ(finding.level, check::Level::warning) << "it is no fault of the file: " << finding.what;
+    const auto checked = check(path());
+    EXPECT_TRUE(checked.ok()) << "what was never acknowledged is no damage: " << text(checked);
+    EXPECT_TRUE(has(checked, "a chunk has no end")) << text(checked);
+    EXPECT_EQ(checked.missing, 1u);
+    EXPECT_EQ(checked.lost_frames, 0u);
+    EXPECT_FALSE(has(checked, "a frame is marked as received but missing")) << text(checked);
+    EXPECT_EQ(pixels().size(), 40 * rows * columns);
+  }
+}
+
+/// As a file is left whose recorder died before its datasets were in HDF5's structures.
+TEST_F(RecoverTest, AChunkThatWasBeingWrittenIsMissingThoughNoDatasetIsThere) {
+  const auto empty = empty_hdf5_that_is_written();
+  ASSERT_LE(empty.size(), 4096u);
+  for (const bool torn : {true, false}) {
+    SCOPED_TRACE(torn);
+    std::filesystem::remove(path());
+    write_left({.encoding = plain});
+    if (torn)
+      tear_last_chunk();
+    else
+      flip(segments().back().address + segments().back().header_bytes + 100);
+    auto bytes = bytes_of(path());
+    std::fill_n(bytes.begin(), segments().front().address, '\0');
+    std::copy(empty.begin(), empty.end(), bytes.begin());
+    write_bytes(path(), bytes);
+    const auto before = check(path());
+    EXPECT_EQ(before.state, check::State::unfinished);
+    EXPECT_EQ(has(before, "a chunk has no end"), torn) << text(before);
+    EXPECT_EQ(has(before, "a chunk is corrupt"), !torn) << text(before);
+    EXPECT_FALSE(has(before, "a chunk's checksum is wrong")) << text(before);
+    const auto report = recover().value();
+    EXPECT_EQ(report.missing, 1u);
+    EXPECT_EQ(report.lost_frames, torn ? 0u : 1u);
+  }
+}
+
+TEST_F(RecoverTest, AFlippedBitInTheSignatureIsNamedAndRepaired) {
+  write_recorded(path(), {.encoding = plain});
+  flip(2);
+  const auto before = check(path());
+  EXPECT_TRUE(has(before, "HDF5's signature is corrupt")) << text(before);
+  EXPECT_FALSE(has(before, "not an HDF5 file")) << text(before);
   const auto report = recover().value();
-  EXPECT_EQ(report.damaged, 1u);
-  EXPECT_EQ(report.missing, 1u);
-  ASSERT_EQ(report.findings.size(), 1u);
-  EXPECT_EQ(report.findings.front().level, check::Level::warning) << "it is no fault of the file";
-  const auto checked = check(path());
-  EXPECT_TRUE(checked.ok()) << "what was never acknowledged is no damage: " << text(checked);
-  EXPECT_TRUE(has(checked, "a chunk has no end")) << text(checked);
-  EXPECT_EQ(checked.missing, 1u);
-  EXPECT_FALSE(has(checked, "a frame is marked as received but missing")) << text(checked);
-  EXPECT_EQ(pixels().size(), 40 * rows * columns);
+  EXPECT_EQ(report.missing, 0u);
+  expect_frames(40);
+  EXPECT_TRUE(check(path()).ok());
 }
 
 TEST_F(RecoverTest, FlippedBitInAChunkThatTheIndexLacksIsALoss) {

@@ -365,6 +365,33 @@ TEST_F(FaultTest, AFileThatIsThereIsOnlyReplacedWhenAllowed) {
   EXPECT_TRUE(PlainReader(path()).open());
 }
 
+/// The remedy is one that works: not every series can be resumed.
+TEST_F(FaultTest, AnUnfinishedFileInTheWayIsToBeResumedOnlyIfItCanBe) {
+  const auto refusal_of = [&](const FileLayout& layout) {
+    std::filesystem::remove(path());
+    std::filesystem::remove(path("left.h5"));
+    {
+      // As a recorder's death leaves it, copied before anything is closed.
+      const auto store = Store::create(posix_env(), path("left.h5"), layout, small_options(), nullptr).value();
+      std::filesystem::copy_file(path("left.h5"), path());
+    }
+    const auto refused = Store::create(posix_env(), path(), one_dataset(32, 40), small_options(), nullptr);
+    return refused.ok() ? std::string("none") : refused.error().message();
+  };
+  EXPECT_NE(refusal_of(one_dataset(32, 40)).find("continue it with --resume"), std::string::npos);
+  std::vector<FileLayout> others(4, one_dataset(32, 40));
+  others[0].members = {.stem = "part_", .suffix = ".h5", .frames = 10};
+  others[1].chunked[0].chunk_shape = {4, 32, 40};
+  others[2].chunked[0].scan_shape = {2, 3};
+  others[3].chunked[0].frames_max = 10;
+  others[3].chunked[0].places.placement = Placement::slots;
+  for (const auto& layout : others) {
+    const auto refusal = refusal_of(layout);
+    EXPECT_EQ(refusal.find("--resume"), std::string::npos) << refusal;
+    EXPECT_NE(refusal.find("`penstock recover`"), std::string::npos) << refusal;
+  }
+}
+
 TEST_F(FaultTest, AMissingFolderIsNotFound) {
   const auto store = Store::create(posix_env(), path("no/such.h5"), one_dataset(4, 4), small_options(), nullptr);
   ASSERT_FALSE(store.ok());

@@ -108,6 +108,12 @@ class LateValues : public testing::StoreTest {
 
   /// All of `rows_` in one segment, for the frames below `frames`.
   Columns copy(std::uint64_t frames) {
+    Columns columns;
+    copy(frames, columns);
+    return columns;
+  }
+
+  void copy(std::uint64_t frames, LateColumnSink& columns) {
     {
       const auto file = posix_env().open(path(), {.mode = OpenOptions::Mode::create_new}).value();
       std::vector<std::byte> region(format::header_region_bytes(rows_.size()));
@@ -121,12 +127,10 @@ class LateValues : public testing::StoreTest {
     const auto file = posix_env().open(path(), {}).value();
     std::vector<LateSource> sources;
     sources.push_back({path(), [&] { return posix_env().open(path(), {}); }, find_values(*file, {}).value()});
-    Columns columns;
     const auto copied = copy_late_values(
         sources, [&](std::uint64_t frame) { return frame < frames; },
         [&](const std::string& path, const std::string& why) { problems_[path] = why; }, columns);
     EXPECT_EQ(copied.value(), damaged_segments_);
-    return columns;
   }
 
   static ColumnNode text(std::string path, std::size_t width) {
@@ -165,6 +169,38 @@ TEST_F(LateValues, OfAnotherDefinitionAreCutOrLeftOutAndCounted) {
   EXPECT_EQ(columns.values.at("/a"),
             (std::map<std::uint64_t, std::string>{{0, "first"}, {1, "as long as sixte"}, {2, "fits"}, {3, ""}}));
   EXPECT_EQ(columns.marks.at("/a"), 2u);
+}
+
+/// Knows how many values of the column /a have come, which are in memory until those of /b for the same frames come.
+class Held final : public LateColumnSink {
+ public:
+  Result<bool> prepare(const ColumnNode&) override { return true; }
+  Result<void> put(const ColumnNode& column, std::uint64_t first, Bytes rows) override {
+    auto& end = ends[column.path];
+    EXPECT_EQ(first, end);
+    end = first + rows.size() / column.row_bytes();
+    if (column.path == "/a") held_max = std::max(held_max, end - ends["/b"]);
+    return {};
+  }
+  Result<void> mark(const ColumnNode&, const Attribute&) override { return {}; }
+
+  std::map<std::string, std::uint64_t> ends;  ///< one past the last frame
+  std::uint64_t held_max = 0;
+};
+
+/// Decision 59: memory does not grow with the number of frames, nor with those of one segment.
+TEST_F(LateValues, OfOneSegmentAreNotHeldAtOnce) {
+  constexpr std::uint64_t frames = 900, text_bytes = 16'000, held_bytes_max = 16 << 20;
+  const auto a = text("/a", text_bytes), b = text("/b", text_bytes);
+  const std::string value(text_bytes, 'x');
+  for (std::uint64_t frame = 0; frame < frames; ++frame) {
+    put(frame, a, value);
+    put(frame, b, value);
+  }
+  Held columns;
+  copy(frames, columns);
+  EXPECT_EQ(columns.ends, (std::map<std::string, std::uint64_t>{{"/a", frames}, {"/b", frames}}));
+  EXPECT_LE(2 * text_bytes * (columns.held_max - 1), held_bytes_max);
 }
 
 TEST_F(LateValues, OfMoreColumnsThanAFileMayHaveAreLeftOut) {

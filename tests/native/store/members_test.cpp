@@ -35,7 +35,7 @@ class SlowToMake {
  public:
   explicit SlowToMake(std::optional<Errc> failure = {}) {
     env.faults->on_call = [this, failure](penstock::testing::Call call) -> Result<void> {
-      if (call != penstock::testing::Call::open || !armed.exchange(false)) return {};
+      if (call != penstock::testing::Call::lock || !armed.exchange(false)) return {};
       reached.set_value();
       released.get_future().wait();
       if (failure) return make_error(*failure, "the storage came back without it");

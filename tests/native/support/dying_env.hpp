@@ -76,8 +76,8 @@ class DyingEnv final : public Env {
     Result<void> unlock() override { return real_->unlock(); }
     bool direct() const override { return real_->direct(); }
     bool still_named() const override { return real_->still_named(); }
-    Result<void> rename(const std::string& path) override {
-      return change([&] { return real_->rename(path); });
+    Result<void> rename(const std::string& path, IfTaken if_taken) override {
+      return change([&] { return real_->rename(path, if_taken); });
     }
     Result<FileIdentity> identity() const override { return real_->identity(); }
 

@@ -106,17 +106,19 @@ class FaultFile final : public File {
   }
   Result<void> lock(bool exclusive) override {
     PEN_TRY(faults_->on_call(Call::lock));
+    if (!faults_->locks) return {};
     return real_->lock(exclusive);
   }
   Result<void> unlock() override {
     PEN_TRY(faults_->on_call(Call::unlock));
+    if (!faults_->locks) return {};
     return real_->unlock();
   }
   bool direct() const override { return real_->direct(); }
   bool still_named() const override { return real_->still_named(); }
-  Result<void> rename(const std::string& path) override {
+  Result<void> rename(const std::string& path, IfTaken if_taken) override {
     PEN_TRY(faults_->on_call(Call::rename));
-    return real_->rename(path);
+    return real_->rename(path, if_taken);
   }
   Result<FileIdentity> identity() const override { return real_->identity(); }
 

@@ -51,8 +51,8 @@ class PowerCutEnv final : public Env {
 
   class CutFile final : public File {
    public:
-    CutFile(std::shared_ptr<File> real, std::shared_ptr<Device> device, const std::function<void()>& on_change)
-        : real_(std::move(real)), device_(std::move(device)), on_change_(on_change) {}
+    CutFile(std::shared_ptr<File> real, std::shared_ptr<Device> device, PowerCutEnv& env)
+        : real_(std::move(real)), device_(std::move(device)), env_(env) {}
 
     Result<std::size_t> read_at(MutableBytes into, std::uint64_t offset) override {
       return real_->read_at(into, offset);
@@ -74,7 +74,7 @@ class PowerCutEnv final : public Env {
         for (const auto& change : device_->since) apply(device_->synced, change);
         device_->since.clear();
       }
-      on_change_();
+      env_.on_change();
       return {};
     }
     Result<void> sync_name() override {
@@ -98,6 +98,14 @@ class PowerCutEnv final : public Env {
     Result<void> unlock() override { return real_->unlock(); }
     bool direct() const override { return real_->direct(); }
     bool still_named() const override { return real_->still_named(); }
+    /// Of a file whose first name no sync_name() made last.
+    Result<void> rename(const std::string& path, IfTaken if_taken) override {
+      PEN_TRY(real_->rename(path, if_taken));
+      std::lock_guard lock(env_.mutex_);
+      std::erase_if(env_.devices_, [&](const auto& each) { return each.second == device_; });
+      env_.devices_[path] = device_;
+      return {};
+    }
     Result<FileIdentity> identity() const override { return real_->identity(); }
 
    private:
@@ -106,12 +114,12 @@ class PowerCutEnv final : public Env {
         std::lock_guard lock(device_->mutex);
         device_->since.push_back(std::move(change));
       }
-      on_change_();
+      env_.on_change();
     }
 
     const std::shared_ptr<File> real_;
     const std::shared_ptr<Device> device_;
-    const std::function<void()>& on_change_;
+    PowerCutEnv& env_;
   };
 
  public:
@@ -127,7 +135,7 @@ class PowerCutEnv final : public Env {
       PEN_TRY(real->read_at(device->synced, 0));
       device->named = size > 0;
     }
-    return std::shared_ptr<File>(std::make_shared<CutFile>(std::move(real), device, on_change));
+    return std::shared_ptr<File>(std::make_shared<CutFile>(std::move(real), device, *this));
   }
   Result<std::uint64_t> free_bytes(const std::string& path) override { return posix_env().free_bytes(path); }
   Result<std::vector<std::string>> list(const std::string& folder) override { return posix_env().list(folder); }
@@ -143,7 +151,9 @@ class PowerCutEnv final : public Env {
     std::vector<Change> since;
     {
       std::lock_guard lock(mutex_);
-      auto& device = *devices_.at(path);
+      const auto found = devices_.find(path);
+      if (found == devices_.end()) return std::nullopt;
+      auto& device = *found->second;
       std::lock_guard of_device(device.mutex);
       if (!device.named) return std::nullopt;
       image = device.synced;

@@ -146,12 +146,16 @@ NAMES: SearchStrategy[str] = st.one_of(
     st.from_regex(r"\Aframe-[0-9]{8,10}\.bin\Z"),
     st.integers(0, 30).map(lambda number: f"frame-{number:09}.bin"),
     st.integers(0, 30).map(lambda number: f"frame-{number:09}.bin.partial"),
+    st.integers(0, 30).map(lambda number: f".frame-{number:09}.bin.new"),
     st.sampled_from(
         [
             "frame-.bin",
             "frame-000000000.bin.partial.partial",
             "frame-000000000.tif",
             "frame-000000000.bin.bak",
+            "frame-000000000.bin.new",
+            ".frame-000000000.bin.partial.new",
+            "..frame-000000000.bin.new.new",
             "Frame-000000000.bin",
             "frame-٠٠٠٠٠٠٠٠٠.bin",
         ]
@@ -183,7 +187,8 @@ def test_only_listed_regular_files_are_removed(
             path.mkdir()
         else:
             path.symlink_to(outside / "precious" if kind == "link" else outside)
-        listed = name.removesuffix(".partial") in {f"{PREFIX}{number:09}.bin" for number in range(count)}
+        numbered = [f"{PREFIX}{number:09}.bin" for number in range(count)]
+        listed = any(name in (each, f"{each}.partial", f".{each}.new") for each in numbered)
         if kind != "file" or not listed:
             foreign.add(name)
     if foreign:

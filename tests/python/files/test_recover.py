@@ -188,3 +188,32 @@ def test_recording_with_the_name_of_a_replacement_is_left_alone(recorded: Record
     shutil.copy(path, other)
     assert run("recover", str(path)).returncode == 0
     assert other.read_bytes() == path.read_bytes()
+
+
+def test_file_that_was_only_begun_is_named_and_removed(run: Run, tmp_path: Path) -> None:
+    path, begun = tmp_path / "s.h5", tmp_path / ".s.h5.new"
+    begun.write_bytes(bytes(100_000))
+    for command in (["check", str(path)], ["recover", "--dry-run", str(path)]):
+        named = run(*command)
+        assert (named.returncode, begun.name in named.stderr) == (2, True), named.stderr
+    removed = run("recover", str(path))
+    assert (removed.returncode, f"{begun}, is removed" in removed.stderr) == (1, True), removed.stderr
+    assert not begun.exists()
+
+
+def test_flipped_bit_in_the_signature_is_named_as_damage_and_repaired(recorded: Recorded, run: Run) -> None:
+    path = recorded(images_of("uint16"))
+    content = bytearray(path.read_bytes())
+    content[3] ^= 1
+    path.write_bytes(content)
+    checked = run("check", str(path))
+    assert (checked.returncode, "HDF5's signature is corrupt" in checked.stdout) == (1, True), checked.stdout
+    for command in (["info", str(path)], ["export", str(path), "--for", "xds"]):
+        failed = run(*command)
+        assert failed.returncode == 1
+        for word in ("corrupt", "signature", "`penstock recover`"):
+            assert word in failed.stderr, failed.stderr
+        assert "not an HDF5 file" not in failed.stdout + failed.stderr
+    done = run("recover", str(path))
+    assert "rebuilt" in done.stdout, done.stdout + done.stderr
+    assert run("info", str(path)).returncode == 0

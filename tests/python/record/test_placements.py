@@ -68,7 +68,7 @@ def test_a_stranger_finds_the_slots(record: Record, run: Run, tmp_path: Path) ->
     file, _ = record_series(record, run, tmp_path, "slots", "--frames", "25")
     content = file.read_bytes()
     segments = walk(content)
-    chunks = list_chunks(segments)
+    chunks = list_chunks(content, segments)
     assert sorted(chunk.index for chunk in chunks) == list(range(25))
     places = json.loads(segments[0].body)["datasets"][0]["places"]
     for segment, chunk in zip((each for each in segments if each.kind == CHUNKS), chunks, strict=True):

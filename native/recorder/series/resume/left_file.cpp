@@ -35,17 +35,8 @@ Result<Described> read_start(File& file, const std::string& path, std::uint64_t 
   auto found = store::find_description(file, options);
   if (!found.ok() && found.error().code() == Errc::not_found) return in_the_way(path, "it is not a file of Penstock");
   if (!found.ok()) return in_the_way(path, found.error().message());
-  auto* description = &found->description;
-  if (description->members) return in_the_way(path, "its frames are in several files, which cannot be resumed");
-  const auto& datasets = description->datasets;
-  const auto in_log = [](const auto& node) { return node.places.placement == store::Placement::log; };
-  if (!std::all_of(datasets.begin(), datasets.end(), in_log))
-    return in_the_way(path, "its frames have fixed offsets (store.placement), which cannot be resumed");
-  const auto is_whole = [](const auto& node) { return node.is_chunk_a_frame(); };
-  if (!std::all_of(datasets.begin(), datasets.end(), is_whole))
-    return in_the_way(path,
-                      "its chunks are not single frames, or its frames belong to a scan; such files cannot be resumed");
-  return Described{std::move(*description), {found->header.file_id, found->header.address}};
+  if (const auto why = store::obstacle_to_resume(found->description); !why.empty()) return in_the_way(path, why);
+  return Described{std::move(found->description), {found->header.file_id, found->header.address}};
 }
 
 bool are_same(const DatasetFilters& one, const DatasetFilters& other) {

@@ -56,6 +56,8 @@ RESERVE_INODES = 1000
 class FileSet(BaseModel):
     """Files PREFIX000000000.SUFFIX with numbers below `count`, and NAME.partial of each.
 
+    Also .NAME.new, which is a file of Penstock's store until it is complete; only a killed run leaves it.
+
     With `parts`, also the source files of a series: PREFIX000000000_member_0.SUFFIX.
     """
 
@@ -68,10 +70,11 @@ class FileSet(BaseModel):
 
     def has(self, name: str, made: Made | None = None) -> bool:
         """Whether the run may have created it. `made`: what the run reported; None: nothing."""
+        while_made = made is None and name.startswith(".") and name.endswith(".new")
         part = r"(?:_member_[0-9]{1,9})?" if self.parts else ""
         numbered = rf"{re.escape(self.prefix)}([0-9]{{9}}){part}\.{re.escape(self.suffix)}(\.partial)?"
-        match = re.fullmatch(numbered, name)
-        if match is None or int(match[1]) >= self.count:
+        match = re.fullmatch(numbered, name[1:-4] if while_made else name)
+        if match is None or int(match[1]) >= self.count or (while_made and match[2]):
             return False
         return made is None or made.has_file(int(match[1]), partial=match[2] is not None)
 

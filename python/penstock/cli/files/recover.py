@@ -8,6 +8,7 @@ import typer
 from penstock.cli.common import inspects, out, print_json
 from penstock.cli.verbosity import progress, shows_progress
 from penstock.files.aside import require_file
+from penstock.files.naming import path_while_made
 from penstock.files.writable import require_writable
 from penstock.model import panels
 from penstock.model.errors import ExitCode
@@ -60,9 +61,11 @@ def recover_command(
     open, and a finished file that is shorter than it says, unless --salvage is given. Exit code 1: a part of
     the series is lost or corrupt; the rest is recovered.
     """
-    require_file(file)
-    if not dry_run:
-        require_writable(file)
+    is_removed = not dry_run and not file.exists() and path_while_made(file).is_file()
+    if not is_removed:
+        require_file(file)
+        if not dry_run:
+            require_writable(file)
     from penstock.programs.recover import recover
     from penstock.report.progress import show
     from penstock.report.tables import findings_text, recovery_lines
