@@ -475,7 +475,8 @@ void Check::verify_members() {
   if (!members_) return;
   if (member_) return add(Level::error, "a file with frames has such files itself", plan_.file);
   auto plan = plan_of_members();
-  for (const auto& member : find_members(plan_.file, tree_, *members_, findings_)) {
+  auto found = find_members(plan_.file, tree_, *members_, findings_);
+  for (const auto& member : found.files) {
     if (cancelled_()) return;
     plan.file = member.path;
     Check check(env_, plan, tell_, cancelled_);
@@ -486,6 +487,8 @@ void Check::verify_members() {
     else
       take_over(member, check, report);
   }
+  if (series_.unfinished)
+    find_absent_ranks(plan_.file, tree_, *members_, held_.begun(description_.datasets), found, findings_);
 }
 
 /// How their frames were made stands in the master.

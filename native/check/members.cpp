@@ -39,36 +39,50 @@ class Shifted final : public Reference {
   const std::uint64_t first_;
 };
 
-void report_gone(const std::string& name, const std::string& master, bool lag, Findings& findings) {
-  findings.add({Level::error, std::string(member_is_gone), name, "a file next to " + master, "none",
-                "its frames read as the fill value; copy it into the same folder", lag});
-}
+/// What is missing of the master at a path.
+class Missing {
+ public:
+  Missing(const std::string& master, FoundMembers& found, Findings& findings)
+      : master_(master), found_(found), findings_(findings) {}
 
-/// Blocks of frames of which the column of states says that frames are in the file, or in part.
-std::set<std::uint64_t> blocks_received(const Tree& tree, const store::Members& members) {
-  std::set<std::uint64_t> blocks;
+  /// `lag`: as the master is behind its members while it is recorded.
+  void add(const std::string& name, bool lag) {
+    found_.missing.push_back(name);
+    findings_.add({Level::error, std::string(member_is_gone), name, "a file next to " + master_, "none",
+                   "its frames read as the fill value; copy it into the same folder", lag});
+  }
+
+ private:
+  const std::string& master_;
+  FoundMembers& found_;
+  Findings& findings_;
+};
+
+/// Frames, rising, of which the column of states says that they are in the file, or in part.
+std::vector<std::uint64_t> frames_received(const Tree& tree) {
+  std::vector<std::uint64_t> frames;
   const auto* states = value_at<store::ArrayValue>(tree, state_path);
-  if (states == nullptr || states->spec.type != ElementType::u8) return blocks;
+  if (states == nullptr || states->spec.type != ElementType::u8) return frames;
   for (std::uint64_t frame = 0; frame < states->data.size(); ++frame)
-    if (const auto state = states->data[frame]; state == std::byte{1} || state == std::byte{5})
-      blocks.insert(blocks.end(), frame / members.frames);
-  return blocks;
+    if (const auto state = states->data[frame]; state == std::byte{1} || state == std::byte{5}) frames.push_back(frame);
+  return frames;
 }
 
 /// Of a split series whose master names no members yet. A block of frames has a file if the states say that it has
 /// frames, or if it lies between the last such block and a file that is there: the column is behind the files. A block
 /// without a frame has none. Where several ranks write, each has a file of a block only if it got frames of it: then
 /// only blocks without any file are told.
-void report_gaps(const std::string& master, const Tree& tree, const store::Members& members,
-                 const std::vector<MemberFile>& found, Findings& findings) {
-  if (members.frames == 0) return;
+void report_gaps(const Tree& tree, const store::Members& members, const std::vector<MemberFile>& found,
+                 Missing& missing) {
+  if (members.frames == 0) return;  // find_absent_ranks()
   std::set<std::uint64_t> there, ranks;
   for (const auto& file : found) {
     there.insert(file.number / members.ranks);
     ranks.insert(file.number % members.ranks);
   }
   if (ranks.empty()) ranks.insert(0);
-  auto expected = blocks_received(tree, members);
+  std::set<std::uint64_t> expected;
+  for (const auto frame : frames_received(tree)) expected.insert(expected.end(), frame / members.frames);
   auto next = expected.empty() ? 0 : *expected.rbegin() + 1;
   for (const auto block : there) {
     for (auto gap = next; gap < std::min(block, next + gap_max); ++gap) expected.insert(gap);
@@ -76,7 +90,7 @@ void report_gaps(const std::string& master, const Tree& tree, const store::Membe
   }
   for (const auto block : expected)
     for (const auto rank : ranks)
-      if (!there.contains(block)) report_gone(members.file_name(block * members.ranks + rank), master, true, findings);
+      if (!there.contains(block)) missing.add(members.file_name(block * members.ranks + rank), true);
 }
 
 /// Whether the storage gives all of the file, and it has neither a segment with frames nor a damaged one: its recorder
@@ -112,10 +126,12 @@ bool was_only_begun(Env& env, const Tree& master, const std::string& path) {
 bool is_master(const Tree& tree) { return tree.root_attribute(layout_attribute) != nullptr; }
 bool is_member(const Tree& tree) { return tree.root_attribute(member_attribute) != nullptr; }
 
-std::vector<MemberFile> find_members(const std::string& path, const Tree& tree, const store::Members& members,
-                                     Findings& findings, const std::function<bool(const MemberFile&)>& is_own) {
+FoundMembers find_members(const std::string& path, const Tree& tree, const store::Members& members, Findings& findings,
+                          const std::function<bool(const MemberFile&)>& is_own) {
   const auto folder = std::filesystem::path(path).parent_path();
-  std::vector<MemberFile> found;
+  FoundMembers all;
+  auto& found = all.files;
+  Missing missing(path, all, findings);
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder.empty() ? "." : folder, error)) {
     const auto name = entry.path().filename().string();
@@ -125,14 +141,25 @@ std::vector<MemberFile> find_members(const std::string& path, const Tree& tree, 
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   // A master that was completed names its members; others of the same pattern are none of its own.
   const auto* names = value_at<std::vector<std::string>>(tree, member_names_path);
-  if (names == nullptr) report_gaps(path, tree, members, found, findings);
-  if (names == nullptr) return found;
+  if (names == nullptr) report_gaps(tree, members, found, missing);
+  if (names == nullptr) return all;
   for (auto& file : found) file.listed = std::find(names->begin(), names->end(), file.name) != names->end();
   std::erase_if(found, [&](const auto& file) { return !file.listed && !(is_own && is_own(file)); });
   for (const auto& name : *names)
     if (std::none_of(found.begin(), found.end(), [&](const auto& file) { return file.name == name; }))
-      report_gone(name, path, false, findings);
-  return found;
+      missing.add(name, false);
+  return all;
+}
+
+void find_absent_ranks(const std::string& path, const Tree& tree, const store::Members& members,
+                       const std::vector<std::uint64_t>& begun, FoundMembers& found, Findings& findings) {
+  if (members.frames > 0 || tree.find(member_names_path) != nullptr) return;
+  const auto received = frames_received(tree);
+  if (std::includes(begun.begin(), begun.end(), received.begin(), received.end())) return;
+  Missing missing(path, found, findings);
+  for (std::uint64_t rank = 0; rank < members.ranks; ++rank)
+    if (std::none_of(found.files.begin(), found.files.end(), [&](const auto& file) { return file.number == rank; }))
+      missing.add(members.file_name(rank), true);
 }
 
 void compare_series(const Tree& master, const Tree& member, const std::string& name, Findings& findings) {
