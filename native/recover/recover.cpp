@@ -1,6 +1,7 @@
 #include "recover/recover.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <memory>
@@ -704,7 +705,9 @@ Result<void> Recovery::begin_writing() {
 Result<void> Recovery::take_structures_away(std::uint64_t front) {
   const std::vector<std::byte> zeros(std::min(front, store::journal_end) - store::journal_address);
   if (!zeros.empty()) PEN_TRY(write_at(*file_, zeros, store::journal_address));
-  return write_at(*file_, std::vector<std::byte>(page_bytes), 0);
+  std::vector<std::byte> page(page_bytes);
+  std::memcpy(page.data(), check::unfinished_rebuild.data(), check::unfinished_rebuild.size());
+  return write_at(*file_, page, 0);
 }
 
 Result<void> Recovery::write_seal_alone() {

@@ -10,6 +10,7 @@ import pytest
 from conftest import Record, Recorded
 from damage import make_pair, make_unfinished, try_info
 from mid_series import ended_in_mid_series
+from warm_command import penstock
 
 from penstock.files.inspect import add_recoverable, inspect_file
 from penstock.model.findings import Finding, is_clean
@@ -92,6 +93,25 @@ def test_recovered_series_names_its_missing_source_file_until_it_is_back(lacking
     assert is_clean(check(check_plan(file, {"recorded": True}), ignore).findings)
     with h5py.File(file) as content:
         assert (content["/entry/penstock/frame_state"][:4] == 1).all()
+
+
+def test_recovery_that_did_not_finish_to_rebuild_is_named_with_its_remedy(tmp_path: Path) -> None:
+    """As a full storage leaves it: the superblock comes last."""
+    file = make_unfinished(tmp_path / "plain", "plain")
+    with file.open("r+b") as content:
+        content.write(b"penstock recover is not finished".ljust(3 * 4096, b"\0"))  # also over the journal
+    said = penstock("check", str(file))
+    assert said.returncode == 0, said.stdout
+    assert "warning the recovery is not finished" in said.stdout
+    assert said.stdout.count("what to do: ") == 1
+    assert "free space if its storage is full, then run `penstock recover` again" in said.stdout
+    assert "UNFINISHED: 5 of 6 frames can be recovered" in said.stdout
+    assert penstock("check", "--require-complete", str(file)).returncode == 1
+    assert "the recovery is not finished" in penstock("info", str(file)).stderr
+    done = recover(file, False, ignore)
+    assert done.frames - done.missing == 5
+    report = check(check_plan(file, None), ignore)
+    assert (report.ok, report.unfinished) == (True, False)
 
 
 def ignore(_event: object) -> None:
