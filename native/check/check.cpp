@@ -93,7 +93,7 @@ class Check {
 
   std::shared_ptr<File> file_;
   std::uint64_t file_bytes_ = 0;
-  bool left_ = false;  ///< its recorder died with changes in its journal
+  bool left_ = false;  ///< its recorder, or its recovery, died with changes in its journal
   std::optional<Superblock> superblock_;
   Tree tree_;
   std::optional<FileId> file_id_;
@@ -181,7 +181,8 @@ void Check::look_at_superblock() {
   if (!superblock_)
     return add(Level::error, "not an HDF5 file", plan_.file, "HDF5's signature",
                file_bytes_ == 0 ? "an empty file" : "none of it");
-  series_.unfinished = superblock_->open_for_writing;
+  // The journal's changes may close the file: until they are in place nothing else was done to it.
+  series_.unfinished = superblock_->open_for_writing || left_;
   if (series_.unfinished) report_.state = series_.locked ? State::being_recorded : State::unfinished;
   if (report_.being_recorded()) findings_.ignore_lags();
   const auto end = superblock_->end_of_file;
@@ -194,23 +195,31 @@ void Check::look_at_superblock() {
         fmt::format("{} bytes", end), fmt::format("{} bytes", file_bytes_), remedy);
 }
 
-/// The first warning. Where frames can be recovered, the caller knows by `recoverable` what to do.
+/// The first warning. Where frames can be recovered, the caller knows by `recoverable` what to do, unless the remedy
+/// says it.
 void Check::report_unfinished() {
+  const auto* again = "free space if its storage is full, then run `penstock recover` again";
   const auto* remedy =
       "wait until the program that writes it closes it; if it was killed, `penstock recover` completes "
       "a file of Penstock";
-  const auto is_error = [](const auto& finding) { return finding.level == Level::error; };
+  Finding finding{Level::warning, unfinished_series, plan_.file, {}, "the file is marked as open for writing", remedy};
+  if (superblock_->rebuilding) {
+    finding.what = unfinished_recovery;
+    finding.actual = "HDF5's structures are not in the file yet";
+    finding.remedy = again;
+  } else if (report_.recoverable && !superblock_->swmr) {
+    finding.actual = "its recorder, or `penstock recover`, ended before it had closed the file";
+    finding.remedy = again;
+  } else if (report_.recoverable) {
+    finding.remedy.clear();
+  }
+  const auto is_error = [](const auto& each) { return each.level == Level::error; };
   report_.findings.insert(std::find_if_not(report_.findings.begin(), report_.findings.end(), is_error),
-                          {Level::warning,
-                           unfinished_series,
-                           plan_.file,
-                           {},
-                           "the file is marked as open for writing",
-                           report_.recoverable ? "" : remedy});
+                          std::move(finding));
 }
 
 Result<void> Check::read_index() {
-  if (!superblock_) {
+  if (!superblock_ || superblock_->rebuilding) {
     tree_.failure = "no HDF5 signature";
     return {};
   }
@@ -481,7 +490,8 @@ void Check::verify_members() {
   if (!members_) return;
   if (member_) return add(Level::error, "a file with frames has such files itself", plan_.file);
   auto plan = plan_of_members();
-  for (const auto& member : find_members(plan_.file, tree_, *members_, findings_)) {
+  auto found = find_members(plan_.file, tree_, *members_, findings_);
+  for (const auto& member : found.files) {
     if (cancelled_()) return;
     plan.file = member.path;
     Check check(env_, plan, tell_, cancelled_);
@@ -492,6 +502,8 @@ void Check::verify_members() {
     else
       take_over(member, check, report);
   }
+  if (series_.unfinished)
+    find_absent_ranks(plan_.file, tree_, *members_, held_.begun(description_.datasets), found, findings_);
 }
 
 /// How their frames were made stands in the master.
@@ -572,6 +584,11 @@ void Check::verify_without_records(Verifier& verifier) {
 void Check::find_recoverable() {
   if (report_.unfinished() && described_ && !member_ && !cancelled_())
     report_.recoverable = held_.count(description_.datasets).frames;
+  if (report_.recoverable && superblock_ && superblock_->rebuilding) {
+    report_.frames = *report_.recoverable;
+    for (const auto& node : description_.datasets) report_.frames = std::max(report_.frames, node.frames_max);
+    report_.missing = report_.frames - *report_.recoverable;
+  }
 }
 
 void Check::take(const FrameCounts& counts) {

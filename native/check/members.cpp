@@ -40,20 +40,33 @@ class Shifted final : public Reference {
   const std::uint64_t first_;
 };
 
-void report_gone(const std::string& name, const std::string& master, bool lag, Findings& findings) {
-  findings.add({Level::error, std::string(member_is_gone), name, "a file next to " + master, "none",
-                "its frames read as the fill value; copy it into the same folder", lag});
-}
+/// What is missing of the master at a path.
+class Missing {
+ public:
+  Missing(const std::string& master, FoundMembers& found, Findings& findings)
+      : master_(master), found_(found), findings_(findings) {}
 
-/// Blocks of frames of which the column of states says that frames are in the file, or in part.
-std::set<std::uint64_t> blocks_received(const Tree& tree, const store::Members& members) {
-  std::set<std::uint64_t> blocks;
+  /// `lag`: as the master is behind its members while it is recorded.
+  void add(const std::string& name, bool lag) {
+    found_.missing.push_back(name);
+    findings_.add({Level::error, std::string(member_is_gone), name, "a file next to " + master_, "none",
+                   "its frames read as the fill value; copy it into the same folder", lag});
+  }
+
+ private:
+  const std::string& master_;
+  FoundMembers& found_;
+  Findings& findings_;
+};
+
+/// Frames, rising, of which the column of states says that they are in the file, or in part.
+std::vector<std::uint64_t> frames_received(const Tree& tree) {
+  std::vector<std::uint64_t> frames;
   const auto* states = value_at<store::ArrayValue>(tree, state_path);
-  if (states == nullptr || states->spec.type != ElementType::u8) return blocks;
+  if (states == nullptr || states->spec.type != ElementType::u8) return frames;
   for (std::uint64_t frame = 0; frame < states->data.size(); ++frame)
-    if (const auto state = states->data[frame]; state == std::byte{1} || state == std::byte{5})
-      blocks.insert(blocks.end(), frame / members.frames);
-  return blocks;
+    if (const auto state = states->data[frame]; state == std::byte{1} || state == std::byte{5}) frames.push_back(frame);
+  return frames;
 }
 
 std::string folder_of(const std::string& path) {
@@ -86,16 +99,17 @@ std::set<std::uint64_t> report_begun(const std::string& master, const store::Mem
 /// without a frame has none. If several ranks write, a rank has a file of a block only if it received frames of that
 /// block: then only a block of which no rank has a file is reported.
 void report_gaps(const std::string& master, const Tree& tree, const store::Members& members,
-                 const std::vector<MemberFile>& found, Findings& findings) {
+                 const std::vector<MemberFile>& found, Missing& missing, Findings& findings) {
   const auto begun = report_begun(master, members, findings);
-  if (members.frames == 0) return;
+  if (members.frames == 0) return;  // find_absent_ranks()
   std::set<std::uint64_t> there, ranks;
   for (const auto& file : found) {
     there.insert(file.number / members.ranks);
     ranks.insert(file.number % members.ranks);
   }
   if (ranks.empty()) ranks.insert(0);
-  const auto received = blocks_received(tree, members);
+  std::set<std::uint64_t> received;
+  for (const auto frame : frames_received(tree)) received.insert(received.end(), frame / members.frames);
   auto expected = received;
   auto next = expected.empty() ? 0 : *expected.rbegin() + 1;
   for (const auto block : there) {
@@ -106,7 +120,7 @@ void report_gaps(const std::string& master, const Tree& tree, const store::Membe
     for (const auto rank : ranks) {
       const auto number = block * members.ranks + rank;
       const bool is_begun = begun.contains(number) && !received.contains(block);
-      if (!there.contains(block) && !is_begun) report_gone(members.file_name(number), master, true, findings);
+      if (!there.contains(block) && !is_begun) missing.add(members.file_name(number), true);
     }
 }
 
@@ -153,9 +167,11 @@ std::vector<std::string> begun_members(const std::string& master, const store::M
 bool is_master(const Tree& tree) { return tree.root_attribute(layout_attribute) != nullptr; }
 bool is_member(const Tree& tree) { return tree.root_attribute(member_attribute) != nullptr; }
 
-std::vector<MemberFile> find_members(const std::string& path, const Tree& tree, const store::Members& members,
-                                     Findings& findings, const std::function<bool(const MemberFile&)>& is_own) {
-  std::vector<MemberFile> found;
+FoundMembers find_members(const std::string& path, const Tree& tree, const store::Members& members, Findings& findings,
+                          const std::function<bool(const MemberFile&)>& is_own) {
+  FoundMembers all;
+  auto& found = all.files;
+  Missing missing(path, all, findings);
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder_of(path), error)) {
     const auto name = entry.path().filename().string();
@@ -165,14 +181,25 @@ std::vector<MemberFile> find_members(const std::string& path, const Tree& tree, 
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   // A master that was completed names its members; others of the same pattern are none of its own.
   const auto* names = value_at<std::vector<std::string>>(tree, member_names_path);
-  if (names == nullptr) report_gaps(path, tree, members, found, findings);
-  if (names == nullptr) return found;
+  if (names == nullptr) report_gaps(path, tree, members, found, missing, findings);
+  if (names == nullptr) return all;
   for (auto& file : found) file.listed = std::find(names->begin(), names->end(), file.name) != names->end();
   std::erase_if(found, [&](const auto& file) { return !file.listed && !(is_own && is_own(file)); });
   for (const auto& name : *names)
     if (std::none_of(found.begin(), found.end(), [&](const auto& file) { return file.name == name; }))
-      report_gone(name, path, false, findings);
-  return found;
+      missing.add(name, false);
+  return all;
+}
+
+void find_absent_ranks(const std::string& path, const Tree& tree, const store::Members& members,
+                       const std::vector<std::uint64_t>& begun, FoundMembers& found, Findings& findings) {
+  if (members.frames > 0 || tree.find(member_names_path) != nullptr) return;
+  const auto received = frames_received(tree);
+  if (std::includes(begun.begin(), begun.end(), received.begin(), received.end())) return;
+  Missing missing(path, found, findings);
+  for (std::uint64_t rank = 0; rank < members.ranks; ++rank)
+    if (std::none_of(found.files.begin(), found.files.end(), [&](const auto& file) { return file.number == rank; }))
+      missing.add(members.file_name(rank), true);
 }
 
 void compare_series(const Tree& master, const Tree& member, const std::string& name, Findings& findings) {

@@ -37,11 +37,22 @@ bool is_member(const Tree& tree);
 /// What a finding says of a member that the master names and that is not there.
 constexpr std::string_view member_is_gone = "a file with a part of the frames is not there";
 
-/// The members of the master at `path` that are there, by rising number. Others that it names become findings; if it
-/// names none, being unfinished, those between others, and those whose frames it calls received. A file that the master
-/// does not name is taken only where `is_own` says so.
-std::vector<MemberFile> find_members(const std::string& path, const Tree& tree, const store::Members& members,
-                                     Findings& findings, const std::function<bool(const MemberFile&)>& is_own = {});
+struct FoundMembers {
+  std::vector<MemberFile> files;     ///< by rising number
+  std::vector<std::string> missing;  ///< names of others that have, or may have, frames
+};
+
+/// The members of the master at `path`. Missing ones, which become findings, are those that it names; if it names none,
+/// being unfinished, those between others, and those whose frames it calls received. A file that the master does not
+/// name is taken only where `is_own` says so.
+FoundMembers find_members(const std::string& path, const Tree& tree, const store::Members& members, Findings& findings,
+                          const std::function<bool(const MemberFile&)>& is_own = {});
+
+/// Adds to `found` and to the findings which ranks' files are missing of an unfinished series with a file per rank.
+/// Ranks have a file only if they got frames, so files are missing if frames that the master calls received are not
+/// among `begun`, which rises: then it is one of those of ranks without a file.
+void find_absent_ranks(const std::string& path, const Tree& tree, const store::Members& members,
+                       const std::vector<std::uint64_t>& begun, FoundMembers& found, Findings& findings);
 
 /// A finding where the member is of another series than the master.
 void compare_series(const Tree& master, const Tree& member, const std::string& name, Findings& findings);

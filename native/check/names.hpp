@@ -13,6 +13,8 @@ inline constexpr const char* lost_or_never_came = "lost_or_never_came";
 inline constexpr const char* member_names_path = "/entry/penstock/members";
 /// A finding: the file is marked as open for writing, and no recorder has it.
 inline constexpr const char* unfinished_series = "the series is not finished";
+/// A finding: a recovery ended while it rebuilt HDF5's structures.
+inline constexpr const char* unfinished_recovery = "the recovery is not finished";
 /// A finding: of a file without segments.
 inline constexpr const char* no_checksums = "no checksums in this file";
 

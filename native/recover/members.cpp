@@ -1,8 +1,8 @@
 #include "recover/members.hpp"
 
 #include <algorithm>
+#include <set>
 
-#include "check/members.hpp"
 #include "check/names.hpp"
 #include "store/members/member_names.hpp"
 #include "store/recovery/scan.hpp"
@@ -68,7 +68,8 @@ Result<MembersContent> recover_members(
   const auto is_own = [&](const check::MemberFile& file) {
     return store::is_member_of(env, file.path, master, file.number);
   };
-  for (const auto& file : check::find_members(master, tree, members, findings, is_own)) {
+  all.found = check::find_members(master, tree, members, findings, is_own);
+  for (const auto& file : all.found.files) {
     auto one = recover_one(file.path);
     // An error that speaks of the file will be there the next time too; any other may pass.
     const auto speaks_of_file = [](Errc code) {
@@ -112,6 +113,19 @@ Result<MembersContent> recover_members(
   all.times.erase(again, all.times.end());
   std::sort(all.damaged.begin(), all.damaged.end());
   return all;
+}
+
+store::ValueNode member_names(const store::Members& members, const std::vector<store::PlacedChunk>& chunks,
+                              const std::vector<std::string>& missing) {
+  std::set<std::uint64_t> numbers;
+  for (const auto& chunk : chunks) numbers.insert(members.member_of(chunk.head.index, chunk.rank));
+  for (const auto& name : missing)
+    if (const auto number = store::member_number(name, members)) numbers.insert(*number);
+  std::vector<std::string> names;
+  for (const auto number : numbers) names.push_back(members.file_name(number));
+  // As the store describes those that it writes.
+  const std::string description = "files that hold the frames, in this folder";
+  return {check::member_names_path, std::move(names), {{"description", description}}};
 }
 
 void mark_as_master(store::FileLayout& layout) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "check/members.hpp"
 #include "check/structures/index_process.hpp"
 #include "recover/ledger_rows.hpp"
 #include "recover/recover.hpp"
@@ -28,7 +29,8 @@ struct MembersContent {
   std::vector<ReceivedTime> times;         ///< by rising frame
   std::vector<std::uint64_t> damaged;      ///< frames, rising
   std::vector<ValuesSource> values;        ///< of the frames
-  bool written = false;                    ///< something was missing in a member's index
+  check::FoundMembers found;
+  bool written = false;  ///< something was missing in a member's index
 };
 
 /// `recover_one` gets the path of a source file. Files that are none of its own, or too damaged, become findings. An
@@ -37,6 +39,10 @@ Result<MembersContent> recover_members(
     Env& env, const std::string& master, const check::Tree& tree, const store::Members& members,
     check::Findings& findings, RecoverReport& report,
     const std::function<Result<MemberContent>(const std::string& path)>& recover_one);
+
+/// The master's list of its source files: those with `chunks`, and those that are missing.
+store::ValueNode member_names(const store::Members& members, const std::vector<store::PlacedChunk>& chunks,
+                              const std::vector<std::string>& missing);
 
 /// Gives a master that is made anew the attributes by which readers know it.
 void mark_as_master(store::FileLayout& layout);

@@ -1,6 +1,7 @@
 #include "recover/recover.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <memory>
@@ -68,7 +69,8 @@ struct Left {
   std::uint64_t file_bytes = 0;
   std::uint64_t used_bytes = 0;  ///< as the superblock says; a loss of power may have taken the end of the file
   bool marked_open = false;
-  bool cut_off = false;  ///< it is finished, and its end is gone
+  bool cut_off = false;              ///< it is finished, and its end is gone
+  check::FoundMembers members = {};  ///< of a master
 };
 
 /// What segments say of frames, for the columns.
@@ -93,6 +95,8 @@ class Recovery {
     chunk_frames_.learn(segments_, tree_, indexed_, states_of(tree_));
     PEN_TRY(segments_.description.members ? choose_members() : choose_chunks());
     judge_frames();
+    if (const auto& members = segments_.description.members)
+      check::find_absent_ranks(plan_.file, tree_, *members, begun_or_damaged(frames_), left_.members, findings_);
     // Of a source file that cannot be recovered the first file still says that its frames were received.
     const bool marks_lost = plan_.salvage && newly_lost(frames_, before_.states) > 0;
     if (report_.way == Way::nothing && (states_are_behind() || !changes_.empty() || marks_lost))
@@ -509,6 +513,7 @@ Result<void> Recovery::choose_members() {
   rows_.times = std::move(all.times);
   rows_.values = std::move(all.values);
   frames_.damaged = std::move(all.damaged);
+  left_.members = std::move(all.found);
   // What somebody took away from a complete one may come back: then it must still be named.
   const bool all_there = !findings_.any(check::member_is_gone);
   const bool behind = left_.marked_open || !was_completed(tree_) || (all.written && all_there);
@@ -644,12 +649,16 @@ bool Recovery::has_object(const std::string& path) const {
          is_among(layout_.chunked) || (layout_.subsets && is_among(layout_.subsets->datasets));
 }
 
-/// A loss of power while the file was closed may have spared what says that it is complete, and not the states.
+/// A loss of power while the file was closed may have spared what says that it is complete, and not the states. Frames
+/// whose source file was missing in the last recovery are lost by their states, and come back with it.
 bool Recovery::states_are_behind() const {
   const auto there = states_of(tree_);
   if (tree_.find(state_path) == nullptr) return false;
+  constexpr auto missing = std::byte{0}, lost = std::byte{4}, partial = std::byte{5};
+  const bool may_come_back = segments_.description.members.has_value();
   return std::any_of(frames_.whole.begin(), frames_.whole.end(), [&](auto frame) {
-    return frame >= there.size() || there[frame] == std::byte{0} || there[frame] == std::byte{5};
+    return frame >= there.size() || there[frame] == missing || there[frame] == partial ||
+           (may_come_back && there[frame] == lost);
   });
 }
 
@@ -713,7 +722,9 @@ Result<void> Recovery::begin_writing() {
 Result<void> Recovery::take_structures_away(std::uint64_t front) {
   const std::vector<std::byte> zeros(std::min(front, store::journal_end) - store::journal_address);
   if (!zeros.empty()) PEN_TRY(write_at(*file_, zeros, store::journal_address));
-  return write_at(*file_, std::vector<std::byte>(page_bytes), 0);
+  std::vector<std::byte> page(page_bytes);
+  std::memcpy(page.data(), check::unfinished_rebuild.data(), check::unfinished_rebuild.size());
+  return write_at(*file_, page, 0);
 }
 
 Result<void> Recovery::write_seal_alone() {
@@ -772,6 +783,8 @@ Result<void> Recovery::complete(store::hdf5::IndexFile& index, store::Space& spa
   store::FinalValues values;
   const bool is_completed = report_.way != Way::rebuild && !left_.marked_open && was_completed(tree_);
   if (report_.way == Way::repair && !is_completed) add_missing_parts(*file_, tree_, segments_, findings_, values);
+  if (const auto& members = segments_.description.members; members && !left_.members.missing.empty())
+    values.values.push_back(member_names(*members, chosen_, left_.members.missing));
   values.frames = plan_.series ? frames_end_ : report_.frames;
   PEN_ASSIGN(auto counts, write_rows(index, segments_.description.columns, frames_, before_.states, states_of(tree_),
                                      rows_.times, report_.frames));

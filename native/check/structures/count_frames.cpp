@@ -89,7 +89,8 @@ Report count_frames(Env& env, const CheckPlan& plan, const Progress::Tell& tell,
   if (all.state == State::being_recorded) findings.ignore_lags();
   if (all.description && all.description->members) {
     const auto tree = tree_of_master(env, plan.file, cancelled);
-    for (const auto& member : find_members(plan.file, tree, *all.description->members, findings)) {
+    auto found = find_members(plan.file, tree, *all.description->members, findings);
+    for (const auto& member : found.files) {
       Held held;
       if (const auto read = read_records_of(env, member.path, progress, cancelled, held); !read.ok())
         cannot_read(member.path, read.error());
@@ -97,6 +98,8 @@ Report count_frames(Env& env, const CheckPlan& plan, const Progress::Tell& tell,
       all.segments += held.segments;
       all.state = std::max(all.state, held.state);
     }
+    find_absent_ranks(plan.file, tree, *all.description->members, all.frames.begun(all.description->datasets), found,
+                      findings);
   }
   Report report;
   report.complete = !cancelled();

@@ -68,4 +68,13 @@ SegmentFrames::Counts SegmentFrames::count(const std::vector<store::ChunkedNode>
   return counts;
 }
 
+std::vector<std::uint64_t> SegmentFrames::begun(const std::vector<store::ChunkedNode>& datasets) const {
+  std::vector<std::uint64_t> frames;
+  for (const auto& chunk : sorted())
+    if (chunk.dataset < datasets.size()) frames.push_back(chunk.number / datasets[chunk.dataset].chunks_a_frame());
+  std::sort(frames.begin(), frames.end());
+  frames.erase(std::unique(frames.begin(), frames.end()), frames.end());
+  return frames;
+}
+
 }  // namespace penstock::check

@@ -26,6 +26,8 @@ class SegmentFrames {
     std::uint64_t bytes = 0;   ///< stored, of all chunks
   };
   Counts count(const std::vector<store::ChunkedNode>& datasets) const;
+  /// With any of their chunks, rising; of datasets whose chunks have one frame at most.
+  std::vector<std::uint64_t> begun(const std::vector<store::ChunkedNode>& datasets) const;
 
  private:
   struct Chunk {

@@ -48,6 +48,8 @@ Result<std::optional<Superblock>> read_superblock(File& file) {
     if (count < signature.size()) break;
     if (as_text(Bytes(bytes).first(signature.size())) == signature)
       return std::optional(parse(Bytes(bytes).first(count), address));
+    if (address == 0 && as_text(Bytes(bytes).first(count)).starts_with(unfinished_rebuild))
+      return std::optional(Superblock{.open_for_writing = true, .rebuilding = true});
   }
   return std::optional<Superblock>();
 }

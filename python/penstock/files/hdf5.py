@@ -18,6 +18,7 @@ from penstock.files.aside import may_read_here, require_file
 from penstock.model.errors import PenstockError
 from penstock.model.plans import ELEMENTS_MAX
 from penstock.model.problems import reason_of
+from penstock.model.text import recover_command
 
 FILTER_NAMES = {1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 32000: "lzf"} | {
     number: "bitshuffle" if name == "bshuf" else name for name, number in hdf5plugin.FILTERS.items()
@@ -71,12 +72,26 @@ def _open(path: Path) -> h5py.File:
     return h5py.File(h5py.h5f.open(os.fsencode(path), flags, access))
 
 
+_UNFINISHED_REBUILD = b"penstock recover is not finished"  # as native/check/structures/superblock.hpp has it
+
+
+def _is_being_rebuilt(path: Path) -> bool:
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        return file.read(len(_UNFINISHED_REBUILD)) == _UNFINISHED_REBUILD
+    return False
+
+
 def _is_marked_open(error: OSError) -> bool:
     return "already open for" in str(error) or "file is open for" in str(error).lower()
 
 
 def _explain(path: Path, error: OSError) -> PenstockError:
     text = str(error)
+    if "signature not found" in text and _is_being_rebuilt(path):
+        return PenstockError(
+            f"{path}: the recovery is not finished",
+            f"free space if its storage is full, then run {recover_command(path)} again",
+        )
     if "signature not found" in text and _has_segments(path):
         return PenstockError(
             f"{path} is corrupt: it does not begin with HDF5's signature, though Penstock recorded it",

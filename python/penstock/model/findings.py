@@ -43,7 +43,9 @@ NO_ENTRY = "no NXentry"
 NO_ROWS = "times of the recorder are missing"
 """Its `actual` starts with the number of frames, before a colon."""
 UNFINISHED = "the series is not finished"
-"""Of a file that nobody records any more; without a remedy if the report's `recoverable` is known."""
+"""Of a file that nobody records any more; without a remedy if the report's `recoverable` says what to do."""
+UNFINISHED_RECOVERY = "the recovery is not finished"
+"""Of a file whose structures `penstock recover` did not finish to rebuild."""
 NOT_COMPARED = "pixels not compared"
 """A warning: the reference of `--against` cannot be made, and the file is not at fault."""
 TRUNCATED = "the file is shorter than it says"
@@ -54,6 +56,11 @@ LENGTHS_DISAGREE = "lengths disagree"
 def lacks_checksums(findings: Iterable[Finding]) -> bool:
     """Whether nothing proves that the frames are those that were recorded."""
     return any(finding.what == NO_CHECKSUMS and finding.level == "warning" for finding in findings)
+
+
+def names_completion(findings: Iterable[Finding]) -> bool:
+    """Returns whether a finding says how to complete the file."""
+    return any(each.what in (UNFINISHED, UNFINISHED_RECOVERY) and each.remedy for each in findings)
 
 
 def lacks_comparison(findings: Iterable[Finding]) -> bool:

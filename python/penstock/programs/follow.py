@@ -13,6 +13,7 @@ from penstock.model.findings import (
     NO_CHECKSUMS,
     NOT_HDF5,
     SIGNATURE_IS_CORRUPT,
+    UNFINISHED_RECOVERY,
     Finding,
     Level,
     is_clean,
@@ -46,14 +47,15 @@ def follow(plan: CheckPlan, check_one: CheckOne) -> CheckReport:
 
 def with_structure(report: CheckReport, file: Path) -> CheckReport:
     """Returns the report with findings about the NeXus structure, which needs a file that HDF5 opens."""
-    if any(_is_unreadable(each) for each in report.findings):
+    if any(_is_unreadable(each) or each.what == UNFINISHED_RECOVERY for each in report.findings):
         return report
     try:
         structure = check_structure(file, report.unfinished)
         findings = [*_of_export(report.findings, exported_from(file)), *structure]
     except PenstockError as error:
         findings = list(report.findings)
-        if report.ok:  # the native check opened it, so this is news
+        # The native check opened it, so this is news, unless HDF5 rejects a file that was not closed.
+        if report.ok and not report.unfinished:
             findings.append(_unread_structure(file, error))
     return _with(report, findings)
 

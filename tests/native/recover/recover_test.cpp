@@ -756,6 +756,40 @@ TEST_F(RecoverTest, OnAFullStorageTheRemedyIsSpaceAndAnotherRecovery) {
   expect_frames(40);
 }
 
+/// For the way of the recovery: whether it rebuilds.
+class FullStorage : public RecoverTest, public ::testing::WithParamInterface<bool> {};
+
+TEST_P(FullStorage, TheCheckCallsARecoveryWithoutSpaceUnfinishedWhereverItEnded) {
+  write_left({.encoding = plain});
+  const auto left = bytes_of(path());
+  RecoverPlan plan;
+  plan.rebuild = GetParam();
+  // Where files have holes, any write may find no space.
+  std::uint64_t writes = 0;
+  for (bool has_space = false; !has_space; writes += 1 + writes / 2) {
+    write_bytes(path(), left);
+    penstock::testing::FaultEnv env;
+    env.faults->on_write = [room = writes](auto, auto) mutable -> Result<void> {
+      if (room == 0) return make_error(Errc::no_space, "no space left");
+      --room;
+      return {};
+    };
+    const auto report = recover(plan, env);
+    const auto checked = check(path());
+    has_space = report.ok();
+    EXPECT_TRUE(checked.ok()) << writes << " writes\n" << text(checked);
+    if (has_space) break;
+    EXPECT_TRUE(checked.unfinished()) << writes << " writes\n" << text(checked);
+    EXPECT_EQ(checked.recoverable, 40u) << writes << " writes\n" << text(checked);
+    ASSERT_TRUE(recover().ok()) << writes << " writes";
+    expect_frames(40);
+  }
+  EXPECT_GT(writes, 2u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, FullStorage, ::testing::Values(false, true),
+                         [](const auto& info) { return info.param ? "rebuild" : "repair"; });
+
 TEST_F(RecoverTest, FramesThatTheFileCallsLostAreAnErrorAsInTheCheck) {
   write_recorded(path(), {.frames = 6, .announced = 6, .absent = {4}, .lost = {4}, .encoding = plain});
   const auto checked = check(path());

@@ -4,13 +4,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
-from conftest import Recorded
+from conftest import Record, Recorded
 from damage import make_pair, make_unfinished, try_info
+from mid_series import ended_in_mid_series
+from warm_command import penstock
 
 from penstock.files.inspect import add_recoverable, inspect_file
-from penstock.model.findings import is_clean
+from penstock.model.findings import Finding, is_clean
 from penstock.programs.check import check, check_plan, count_recoverable
 from penstock.programs.recover import recover
 
@@ -46,18 +49,77 @@ def test_member_that_lost_its_frames_is_damage(tmp_path: Path) -> None:
     assert not is_clean(check(check_plan(file, None), lambda _: None).findings)
 
 
-@pytest.mark.parametrize("number", [0, 1])  # the states may not know of the last one yet
-def test_missing_source_file_of_an_unfinished_series_is_named(tmp_path: Path, number: int) -> None:
-    file = make_unfinished(tmp_path / "split", "split")
-    name = f"s_member_{number}.h5"
-    file.with_name(name).unlink()
-    report = check(check_plan(file, None), lambda _: None)
-    assert [each.where for each in report.findings if each.what == NOT_THERE] == [name]
+@pytest.fixture(params=["split 0", "split 1", "per_writer 0"])  # the states may not know of the last one yet
+def lacking(request: pytest.FixtureRequest, record: Record, tmp_path: Path) -> tuple[Path, Path]:
+    """An unfinished series, and its source file that was moved away."""
+    layout, number = request.param.split()
+    folder = tmp_path / layout
+    if layout == "split":
+        file = make_unfinished(folder, layout)
+    else:
+        folder.mkdir()
+        # The columns are written once a second.
+        fast = ("custom", "--rows", "8", "--columns", "8", "--frames", "100000", "--rate", "3000")
+        file = ended_in_mid_series(record, folder, ("--files", layout), fast, frames=3500)
+    name = f"{file.stem}_member_{number}.h5"
+    file.with_name(name).rename(tmp_path / name)
+    return file, tmp_path / name
+
+
+def test_missing_source_file_of_an_unfinished_series_is_named(lacking: tuple[Path, Path]) -> None:
+    file, moved = lacking
+    report = check(check_plan(file, None), ignore)
+    assert not_there(report.findings) == [moved.name]
     assert not is_clean(report.findings)
     info = inspect_file(file)
     add_recoverable(info, count_recoverable(file))
     assert info.members is not None
-    assert info.members.missing == [name]
+    assert info.members.missing == [moved.name]
+
+
+def test_recovered_series_names_its_missing_source_file_until_it_is_back(lacking: tuple[Path, Path]) -> None:
+    file, moved = lacking
+    assert not_there(recover(file, False, ignore).findings) == [moved.name]
+    for _ in range(2):
+        with h5py.File(file) as content:
+            assert moved.name in content["/entry/penstock/members"].asstr()[...]
+        assert not_there(check(check_plan(file, None), ignore).findings) == [moved.name]
+        members = inspect_file(file).members
+        assert members is not None
+        assert members.missing == [moved.name]
+        assert not_there(recover(file, False, ignore).findings) == [moved.name]
+    moved.rename(file.with_name(moved.name))
+    assert is_clean(recover(file, False, ignore).findings)
+    assert is_clean(check(check_plan(file, {"recorded": True}), ignore).findings)
+    with h5py.File(file) as content:
+        assert (content["/entry/penstock/frame_state"][:4] == 1).all()
+
+
+def test_recovery_that_did_not_finish_to_rebuild_is_named_with_its_remedy(tmp_path: Path) -> None:
+    """As a full storage leaves it: the superblock comes last."""
+    file = make_unfinished(tmp_path / "plain", "plain")
+    with file.open("r+b") as content:
+        content.write(b"penstock recover is not finished".ljust(3 * 4096, b"\0"))  # also over the journal
+    said = penstock("check", str(file))
+    assert said.returncode == 0, said.stdout
+    assert "warning the recovery is not finished" in said.stdout
+    assert said.stdout.count("what to do: ") == 1
+    assert "free space if its storage is full, then run `penstock recover` again" in said.stdout
+    assert "UNFINISHED: 5 of 6 frames can be recovered" in said.stdout
+    assert penstock("check", "--require-complete", str(file)).returncode == 1
+    assert "the recovery is not finished" in penstock("info", str(file)).stderr
+    done = recover(file, False, ignore)
+    assert done.frames - done.missing == 5
+    report = check(check_plan(file, None), ignore)
+    assert (report.ok, report.unfinished) == (True, False)
+
+
+def ignore(_event: object) -> None:
+    pass
+
+
+def not_there(findings: list[Finding]) -> list[str]:
+    return [each.where for each in findings if each.what == NOT_THERE]
 
 
 @pytest.mark.parametrize("percent", [60, 80, 95])

@@ -11,7 +11,7 @@ from penstock.cli.verbosity import progress, shows_progress
 from penstock.files.aside import require_file
 from penstock.model import panels
 from penstock.model.errors import ExitCode, PenstockError, UsageError
-from penstock.model.findings import lacks_checksums, lacks_comparison
+from penstock.model.findings import lacks_checksums, lacks_comparison, names_completion
 from penstock.model.text import counted, how_to_complete
 
 if TYPE_CHECKING:
@@ -106,7 +106,8 @@ def check_command(
         if report.missing_ranges:
             out().print(missing_line(report), markup=False, soft_wrap=True)
         out().print(conclusion(report))
-        if report.recoverable is not None and not report.being_recorded:
+        is_left = report.recoverable is not None and not report.being_recorded
+        if is_left and not names_completion(report.findings):
             remedy = how_to_complete(file, _can_resume(file))
             out().print(f"what to do: {remedy}", markup=False, soft_wrap=True)
     if not report.complete:
