@@ -85,24 +85,28 @@ def _is_marked_open(error: OSError) -> bool:
     return "already open for" in str(error) or "file is open for" in str(error).lower()
 
 
-def _explain(path: Path, error: OSError) -> PenstockError:
-    text = str(error)
-    if "signature not found" in text and _is_being_rebuilt(path):
+def _explain_no_signature(path: Path) -> PenstockError:
+    if _is_being_rebuilt(path):
         return PenstockError(
             f"{path}: the recovery is not finished",
             f"free space if its storage is full, then run {recover_command(path)} again",
         )
-    if "signature not found" in text and _has_segments(path):
+    if _has_segments(path):
         return PenstockError(
             f"{path} is corrupt: it does not begin with HDF5's signature, though Penstock recorded it",
             "copy it again from its source; if this is the only copy, `penstock recover` rebuilds its HDF5"
             " structures",
         )
+    return PenstockError(
+        f"{path} is not an HDF5 file",
+        "name a file that `penstock record` or another program wrote as HDF5",
+    )
+
+
+def _explain(path: Path, error: OSError) -> PenstockError:
+    text = str(error)
     if "signature not found" in text:
-        return PenstockError(
-            f"{path} is not an HDF5 file",
-            "name a file that `penstock record` or another program wrote as HDF5",
-        )
+        return _explain_no_signature(path)
     if _is_marked_open(error):
         return PenstockError(
             f"{path} was not closed: a program is writing it, or died while writing it",
