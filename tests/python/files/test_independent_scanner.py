@@ -107,7 +107,8 @@ def walk(content: bytes) -> list[Segment]:
 
 def zero_sectors_of(content: bytes, address: int, size: int) -> int:
     """Sectors behind the last one that was found to have a byte of the chunk other than zero."""
-    first, last = address // SECTOR, (address + size - 1) // SECTOR
+    first: int = address // SECTOR
+    last: int = (address + size - 1) // SECTOR
     for behind in (*range(129), *range(256, 65535, 128)):
         sector = last - behind
         if sector <= first:
