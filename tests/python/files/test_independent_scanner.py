@@ -9,6 +9,7 @@ import struct
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def zero_sectors_of(content: bytes, address: int, size: int) -> int:
     """Sectors behind the last one that was found to have a byte of the chunk other than zero."""
     first: int = address // SECTOR
     last: int = (address + size - 1) // SECTOR
-    for behind in (*range(129), *range(256, 65535, 128)):
+    for behind in chain(range(129), range(256, 65535, 128)):
         sector = last - behind
         if sector <= first:
             return last - first
