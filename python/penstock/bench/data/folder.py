@@ -312,9 +312,9 @@ class BenchFolder:
         """The error that names what is not removed."""
         more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
         what = f"{self.path} was not removed: "
-        listed = [files.prefix for files in self._manifest.sets]
-        listed += [tree.prefix for tree in self._manifest.trees]
-        unknown = tuple(prefix for prefix in listed if not self._knows(prefix))
+        prefixes = {files.prefix for files in self._manifest.sets}
+        prefixes |= {trees.prefix for trees in self._manifest.trees}
+        unknown = tuple(prefix for prefix in prefixes if not self._knows(prefix))
         if any(name.startswith(unknown) for name in foreign):
             return PenstockError(
                 f"{what}whether the killed run created {foreign[0]}{more} is not known, because the file"
