@@ -148,7 +148,8 @@ Result<std::shared_ptr<File>> claim(Env& env, const std::string& path, bool over
 
 /// Of a complete file: from `replaced`, or where nothing may have the name.
 Result<void> take_name(Env& env, File& file, const std::string& path, const File* replaced) {
-  if (!file.still_named() || (replaced != nullptr && !replaced->still_named()))
+  // Its folder may have moved, and the file with it.
+  if ((!file.still_named() && !file.was_moved()) || (replaced != nullptr && !replaced->still_named()))
     return make_error(Errc::not_found, "the file was removed or replaced before its first frame");
   // What takes the place of another file must be complete after a loss of power, whatever the durability.
   if (replaced != nullptr) PEN_TRY(file.sync());

@@ -51,17 +51,17 @@ int open_what_was_made(int folder, const char* name, int flags) {
 }
 
 /// Returns 0, or the number of the error: EEXIST where something has the name that is to be free.
-int rename_file(const char* from, const char* to, IfTaken if_taken) {
-  if (if_taken == IfTaken::replace) return ::rename(from, to) == 0 ? 0 : errno;
-  if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
+int rename_in(int folder, const char* from, const char* to, IfTaken if_taken) {
+  if (if_taken == IfTaken::replace) return ::renameat(folder, from, folder, to) == 0 ? 0 : errno;
+  if (::renameat2(folder, from, folder, to, RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) return errno;
   // The file system, or the kernel, does not know that call: an empty file keeps the name for a moment.
-  const int keeper = ::open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  const int keeper = ::openat(folder, to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (keeper < 0) return errno;
   ::close(keeper);
-  if (::rename(from, to) == 0) return 0;
+  if (::renameat(folder, from, folder, to) == 0) return 0;
   const int failure = errno;
-  ::unlink(to);
+  ::unlinkat(folder, to, 0);
   return failure;
 }
 
@@ -101,10 +101,16 @@ class RecentlyWritten {
 
 class PosixFile final : public File {
  public:
-  PosixFile(int fd, std::string path, bool direct)
-      : fd_(fd), path_(std::move(path)), direct_(direct), reserves_(reserves_for_free(fd)) {}
+  /// `folder` is the one that the last part of the path was looked up in, or -1.
+  PosixFile(int fd, std::string path, bool direct, int folder)
+      : fd_(fd),
+        folder_(folder < 0 ? -1 : ::fcntl(folder, F_DUPFD_CLOEXEC, 0)),
+        path_(std::move(path)),
+        direct_(direct),
+        reserves_(reserves_for_free(fd)) {}
   ~PosixFile() override {
     if (fd_ >= 0) ::close(fd_);
+    if (folder_ >= 0) ::close(folder_);
   }
 
   Result<std::size_t> read_at(MutableBytes into, std::uint64_t offset) override {
@@ -263,8 +269,12 @@ class PosixFile final : public File {
   }
 
   Result<void> rename(const std::string& path, IfTaken if_taken) override {
-    if (const int failure = rename_file(path_.c_str(), path.c_str(), if_taken); failure != 0)
-      return errno_error(failure, fmt::format("rename {} to {}", path_, path));
+    const bool in_folder = folder_ >= 0;
+    const auto name = [&](const std::string& of) {
+      return in_folder ? std::filesystem::path(of).filename().string() : of;
+    };
+    const int failure = rename_in(in_folder ? folder_ : AT_FDCWD, name(path_).c_str(), name(path).c_str(), if_taken);
+    if (failure != 0) return errno_error(failure, fmt::format("rename {} to {}", path_, path));
     path_ = path;
     return {};
   }
@@ -331,7 +341,8 @@ class PosixFile final : public File {
     return rest;
   }
 
-  int fd_;  ///< -1: closed
+  int fd_;            ///< -1: closed
+  const int folder_;  ///< -1: none
   std::string path_;
   std::atomic<bool> direct_;        ///< until the file system refuses it
   std::atomic<bool> reserves_;      ///< the same
@@ -365,7 +376,8 @@ class PosixEnv final : public Env {
     if (fd < 0) return errno_error(errno, fmt::format("open {}", path));
     const bool in_memory = options.direct && lives_in_memory(fd);
     if (refused != 0 && !in_memory) note_refusal(Aid::direct, fd, path, refused);
-    return std::shared_ptr<File>(std::make_shared<PosixFile>(fd, path, options.direct && refused == 0 && !in_memory));
+    return std::shared_ptr<File>(
+        std::make_shared<PosixFile>(fd, path, options.direct && refused == 0 && !in_memory, options.folder));
   }
 
   Result<std::uint64_t> free_bytes(const std::string& path) override {

@@ -100,7 +100,7 @@ class SwappedEnv final : public Env {
  public:
   explicit SwappedEnv(std::function<void()> swap) : swap_(std::move(swap)) {}
   Result<std::shared_ptr<File>> open(const std::string& path, OpenOptions options) override {
-    if (options.mode == OpenOptions::Mode::update) swap_();
+    if (options.direct) swap_();
     return posix_env().open(path, options);
   }
   Result<std::uint64_t> free_bytes(const std::string& path) override { return posix_env().free_bytes(path); }

@@ -199,9 +199,9 @@ TEST_F(StoreOfRanks, RanksWhoseStorageFailsEndAllOfThem) {
   }
 }
 
-/// Not where a killed recorder may have left one.
+/// Not where a killed recorder may have left one, nor before the file is made.
 bool joins(const std::string& path, const OpenOptions& options) {
-  return options.mode == OpenOptions::Mode::update && !path.ends_with(".new");
+  return options.mode == OpenOptions::Mode::update && !path.ends_with(".new") && std::filesystem::exists(path);
 }
 
 /// Puts another file in the place of the one that a rank is about to join.
