@@ -550,7 +550,7 @@ def test_room_is_asked_for_before_anything_is_written(
         f_bavail, f_blocks, f_frsize, f_files, f_favail = 0, 0, 4096, 0, 0
 
     monkeypatch.setattr("penstock.bench.data.folder.os.statvfs", lambda _: Pseudo)
-    with pytest.raises(UsageError, match="not on a storage"):
+    with pytest.raises(UsageError, match="stores 0 bytes"):
         require_room(tmp_path, 1, 1)
 
     class Few:

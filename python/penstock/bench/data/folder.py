@@ -638,7 +638,8 @@ def require_room(target: Path, needed_bytes: int, files: int, advice: RoomAdvice
         mount = find_mount(target)
         kind = f"a {mount.kind} file system" if mount is not None else "a file system without blocks"
         raise UsageError(
-            f"{target} is on {kind}, not on a storage", "name a directory on the storage to measure"
+            f"{target} is on {kind}, which reports that it stores 0 bytes",
+            "name a directory on the storage to measure; if this is one, check that its servers are up",
         )
     free = room.f_bavail * room.f_frsize
     reserve = int(room.f_blocks * room.f_frsize * RESERVE_SHARE)

@@ -112,12 +112,19 @@ def test_a_command_that_is_ended_leaves_no_process_inside(
 ) -> None:
     target = f"lab:{user.name}" if by_name else _mount(user)
     words = ("bench", "frames", target, "--rate", "10", "--frame-size", "4KiB", "--seconds", "60", "--yes")
+    _wait_until(lambda: _stores(user))  # other tests end servers, which are known again after some seconds
     with _ended(user.start(*words)) as command:
-        _wait_until(lambda: bool(_names(user)))
+        _wait_until(lambda: bool(_names(user)) or command.poll() is not None)
+        assert command.poll() is None, command.communicate()
         os.kill(command.pid, number)
         command.communicate(timeout=_WITHIN_S)
     _wait_until(lambda: "penstock bench" not in _processes(user))
     _wait_until(lambda: not _names(user))
+
+
+def _stores(user: User) -> bool:
+    blocks = user.inside("stat", "--file-system", "--format", "%b", _mount(user)).stdout.strip()
+    return blocks not in ("", "0")
 
 
 def _processes(user: User) -> str:
