@@ -525,7 +525,9 @@ void Check::take_over(const MemberFile& member, const Check& check, const Report
   }
   if (report.complete) compare_series(tree_, check.tree_, member.name, findings_);
   member_frames_->add(check.subjects_, member.first_frame);
-  held_.take(check.held_, description_.datasets, member.first_frame);
+  // A recovery leaves a finished file that was cut off as it is: its finding says that `--salvage` brings what is left.
+  if (check.series_.unfinished || !check.series_.truncated)
+    held_.take(check.held_, description_.datasets, member.first_frame);
   report_.state = std::max(report_.state, report.state);
   series_.truncated = series_.truncated || check.series_.truncated;
   if (!report.complete) {

@@ -6,8 +6,8 @@ namespace penstock::check {
 inline constexpr const char* format_attribute = "penstock_format";
 inline constexpr const char* user_data_path = "/entry/penstock/user_data";
 inline constexpr const char* state_path = "/entry/penstock/frame_state";
-/// Attribute of the column of states: so many frames are called lost that may never have come, since the file was cut
-/// off and no state of them was left.
+/// Attribute of the column of states: how many of the frames that are marked as lost may never have come, because the
+/// file was cut off and no state of them was left.
 inline constexpr const char* lost_or_never_came = "lost_or_never_came";
 /// Where a complete master names its members.
 inline constexpr const char* member_names_path = "/entry/penstock/members";

@@ -413,9 +413,9 @@ TEST_F(RecoverTest, AChunkThatWasBeingWrittenIsMissingAndNotLost) {
     EXPECT_EQ(report.lost_frames, 0u);
     ASSERT_EQ(report.findings.size(), rebuild ? 2u : 1u);
     for (const auto& finding : report.findings)
-      EXPECT_EQ(finding.level, check::Level::warning) << "it is no fault of the file: " << finding.what;
+      EXPECT_EQ(finding.level, check::Level::warning) << "the file is not damaged: " << finding.what;
     const auto checked = check(path());
-    EXPECT_TRUE(checked.ok()) << "what was never acknowledged is no damage: " << text(checked);
+    EXPECT_TRUE(checked.ok()) << "a frame that was never acknowledged is not damage: " << text(checked);
     EXPECT_TRUE(has(checked, "a chunk has no end")) << text(checked);
     EXPECT_EQ(checked.missing, 1u);
     EXPECT_EQ(checked.lost_frames, 0u);

@@ -42,6 +42,10 @@ def end_of_file(path: Path) -> int:
     return int.from_bytes(path.read_bytes()[28:36], "little")
 
 
+def marked_open(path: Path) -> bool:
+    return path.read_bytes()[11] != 0
+
+
 def cut(specimen: Specimen, folder: Path, dice: random.Random) -> Cut:
     copy = folder / "cut"
     shutil.rmtree(copy, ignore_errors=True)
@@ -150,6 +154,22 @@ def run(folder: Path, layout: str, lengths: int) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_no_frame_of_a_cut_file_is_called_complete_and_cannot_be_read(layout: str, tmp_path: Path) -> None:
     run(tmp_path, layout, 1)
+
+
+def test_check_promises_no_frame_of_a_finished_source_file_that_is_cut(tmp_path: Path) -> None:
+    """`recover` leaves that file as it is, since the user may have a whole one."""
+    series, _ = make_pair(tmp_path / "specimens", "split")
+    file = series.folder / series.file
+    source = next(
+        path for path in map(series.folder.joinpath, series.parts) if path != file and not marked_open(path)
+    )
+    with source.open("r+b") as stream:
+        stream.truncate(end_of_file(source) - 1)
+    before = try_check(file)
+    report = recover(file, False, lambda _: None)
+    assert before.recoverable == report.frames - report.missing
+    salvaged = recover(file, False, lambda _: None, salvage=True)
+    assert salvaged.frames - salvaged.missing > before.recoverable
 
 
 @pytest.mark.slow
