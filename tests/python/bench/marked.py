@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from penstock.bench.data.folder import BenchFolder
 from penstock.bench.data.marks import DIRECTORY_MODE, FILE_MODE
 
 
@@ -10,3 +11,12 @@ def mark(top: Path) -> None:
     for path in (top, *top.rglob("*")):
         if not path.is_symlink():
             path.chmod(DIRECTORY_MODE if path.is_dir() else FILE_MODE)
+
+
+def clean(path: Path) -> None:
+    """As `penstock bench clean` does."""
+    left = BenchFolder.left_at(path)
+    try:
+        left.remove()
+    finally:
+        left.close()

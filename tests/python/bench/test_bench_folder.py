@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
-from marked import mark
+from marked import clean, mark
 from pydantic import ValidationError
 
 from penstock.bench.data.folder import (
@@ -305,15 +305,6 @@ def test_only_what_the_run_created_is_removed(problem: str | None, tmp_path: Pat
         paths[number].rename(tmp_path / f"mine {number}")
     clean(folder.path)
     assert {path.name for path in tmp_path.iterdir()} == {"mine 0", "mine 3", "mine 5"}
-
-
-def clean(path: Path) -> None:
-    """As `penstock bench clean` does."""
-    left = BenchFolder.left_at(path)
-    try:
-        left.remove()
-    finally:
-        left.close()
 
 
 def report(folder: BenchFolder, problem: str | None, made: Made) -> None:

@@ -28,6 +28,15 @@ def generator(plan: dict[str, Any]) -> subprocess.Popen[str]:
     return process
 
 
+def wait_for_progress(process: subprocess.Popen[str]) -> None:
+    """Until it has done a part of its work."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if json.loads(line).get("done", 0) > 0:
+            return
+    pytest.fail("it did not report progress")
+
+
 def document_of(process: subprocess.Popen[str]) -> LoadDocument:
     assert process.stdout is not None
     events = [json.loads(line) for line in process.stdout]
@@ -36,7 +45,6 @@ def document_of(process: subprocess.Popen[str]) -> LoadDocument:
 
 
 def stop_for_a_while(process: subprocess.Popen[str]) -> None:
-    time.sleep(0.3)
     os.kill(process.pid, signal.SIGSTOP)
     time.sleep(STOPPED_S)
     os.kill(process.pid, signal.SIGCONT)
@@ -59,6 +67,7 @@ WORKLOADS = [
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: str(workload["kind"]))
 def test_a_stopped_generator_is_noticed_without_a_rate(workload: dict[str, Any]) -> None:
     process = generator({"backend": SLOW, "workload": workload})
+    wait_for_progress(process)
     stop_for_a_while(process)
     document = document_of(process)
     assert document.problem is None
@@ -83,6 +92,7 @@ def test_a_stopped_end_of_a_network_is_noticed_at_the_other(tmp_path: Path) -> N
         "seconds": 2.0,
     }
     client = generator({"backend": {"kind": "null"}, "workload": workload})
+    wait_for_progress(client)
     stop_for_a_while(server)
     document = document_of(client)
     server.stdout.read()

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from marked import clean
 
 from penstock.bench.data.folder import BenchFolder, FileSet
 from penstock.bench.data.marks import DIRECTORY_MODE, FILE_MODE, create_marked
@@ -26,15 +27,6 @@ def left_folder(target: Path, mode: int, made: Made | None = None) -> Path:
     folder.keep()
     folder.close()
     return folder.path
-
-
-def clean(path: Path) -> None:
-    """As `penstock bench clean` does."""
-    left = BenchFolder.left_at(path)
-    try:
-        left.remove()
-    finally:
-        left.close()
 
 
 def test_a_marked_file_has_permissions_that_no_umask_of_a_user_gives(tmp_path: Path) -> None:

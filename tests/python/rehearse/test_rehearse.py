@@ -152,9 +152,10 @@ def test_interrupt_leaves_a_document_and_no_folder(target: Path, tmp_path: Path)
     document = tmp_path / "rehearsal.json"
     arguments = (*SMALL, str(target), "--seconds", "1", "--soak", "300", "--search-time", "0", "--yes")
     with popen("rehearse", *arguments, "--output", str(document)) as command:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not document.exists() or len(json.loads(document.read_text())["steps"]) < 2:
-            assert time.monotonic() < deadline
+            assert command.poll() is None, command.communicate()
+            assert time.monotonic() < deadline, document.exists() and document.read_text()
             time.sleep(0.1)
         time.sleep(1.5)
         asked = time.monotonic()
