@@ -111,7 +111,7 @@ def _record(folder: Path, name: str) -> list[Specimen]:
             while client.until(ACK)["safe_below"] < FRAMES - 2:
                 pass
         unfinished = folder.with_name(f"{name}-unfinished")
-        shutil.copytree(folder, unfinished)
+        _copy_in_use(folder, unfinished)
         for client in clients:
             client.image("s", FRAMES - 1, pixels[FRAMES - 1])
         for client in clients:
@@ -122,6 +122,22 @@ def _record(folder: Path, name: str) -> list[Specimen]:
         _specimen(f"{name}, unfinished", unfinished, "s.h5"),
         _specimen(f"{name}, finished", folder, "s.h5"),
     ]
+
+
+def _copy_in_use(folder: Path, to: Path) -> None:
+    """Again if a new file got its name meanwhile."""
+    for _ in range(100):
+        names = _names_in(folder)
+        with contextlib.suppress(shutil.Error):
+            shutil.copytree(folder, to)
+        if _names_in(folder) == _names_in(to) == names:
+            return
+        shutil.rmtree(to)
+    raise AssertionError(f"{folder} does not come to rest")
+
+
+def _names_in(folder: Path) -> set[str]:
+    return {each.name for each in folder.iterdir()}
 
 
 def _told() -> dict[str, Any]:
