@@ -132,7 +132,8 @@ Result<Segments> read_segments(File& file, check::Findings& findings, const std:
     PEN_ASSIGN(const auto header, scanner.next());
     position(scanner.position());
     if (!header) break;
-    if (segments.count++ == 0) segments.first_address = header->address;
+    ++segments.count;
+    segments.first_address = std::min(segments.first_address, header->address);
     segments.guarded.push_back(store::guarded_part(*header));
     if (header->kind == SegmentKind::seal) segments.seals.push_back(*header);
     if (header->kind != SegmentKind::seal) {

@@ -51,7 +51,7 @@ struct Segments {
   std::optional<Error> no_description;
   std::vector<store::format::SegmentHeader> undescribed;  ///< segments of chunks whose records wait for one
   std::vector<store::format::SegmentHeader> values;       ///< segments of values
-  std::uint64_t first_address = 0;                        ///< of any header, also a damaged one
+  std::uint64_t first_address = ~std::uint64_t{0};        ///< of any header, also a damaged one; all ones: there is none
   std::uint64_t last_sequence = 0;                        ///< the highest
   std::int64_t last_ns = 0;                               ///< realtime, when the newest was sealed
 };

@@ -424,6 +424,21 @@ TEST_F(RecoverTest, AChunkThatWasBeingWrittenIsMissingAndNotLost) {
   }
 }
 
+/// An incomplete copy: a recorder had given the file the space of the whole segment.
+TEST_F(RecoverTest, AFrameIsLostIfAnUnfinishedFileEndsWithinIt) {
+  write_left({.encoding = plain});
+  const auto last = segments().back();
+  const auto chunk = store::read_records(*posix_env().open(path(), {}).value(), last).value().back();
+  std::filesystem::resize_file(path(), last.address + chunk.offset + chunk.size / 2);
+  EXPECT_FALSE(check(path()).ok());
+  const auto report = recover().value();
+  EXPECT_EQ(report.lost_frames, 1u);
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_EQ(report.findings.front().level, check::Level::error);
+  EXPECT_NE(report.findings.front().remedy.find("copy it again from its source"), std::string::npos);
+  EXPECT_FALSE(check(path()).ok());
+}
+
 /// As a file is left whose recorder died before its datasets were in HDF5's structures.
 TEST_F(RecoverTest, AChunkThatWasBeingWrittenIsMissingThoughNoDatasetIsThere) {
   const auto empty = empty_hdf5_that_is_written();

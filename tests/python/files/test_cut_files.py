@@ -73,11 +73,27 @@ def readable(file: Path, frames: numpy.ndarray) -> int:
         return len(received)
 
 
-def try_recover(file: Path, salvage: bool) -> RecoverReport | PenstockError:
+Outcome = RecoverReport | PenstockError
+
+
+def try_recover(file: Path, salvage: bool) -> Outcome:
+    """A dry run says before what is done."""
+    promised, done = (attempt(file, salvage, dry_run) for dry_run in (True, False))
+    assert told(promised) == told(done)
+    return done
+
+
+def attempt(file: Path, salvage: bool, dry_run: bool) -> Outcome:
     try:
-        return recover(file, False, lambda _: None, salvage=salvage)
+        return recover(file, dry_run, lambda _: None, salvage=salvage)
     except PenstockError as error:
         return error
+
+
+def told(outcome: Outcome) -> tuple[object, ...]:
+    if isinstance(outcome, PenstockError):
+        return ("an error",)  # HDF5's words differ
+    return (outcome.way, outcome.frames, outcome.missing, outcome.lost_frames)
 
 
 def try_check(file: Path) -> CheckReport:
@@ -129,6 +145,8 @@ def judge_unfinished(each: Cut, frames: numpy.ndarray) -> None:
         assert any(words in report.message for words in NOTHING_LEFT), report
         return
     judge(each, frames, report)
+    if any("chunk lies beyond the end" in found.what for found in before.findings):
+        assert not is_clean(report.findings), before
     if before.recoverable is not None:
         assert before.recoverable <= report.frames - report.missing
 
