@@ -9,15 +9,17 @@ namespace {
 
 constexpr std::string_view suffix = ".new";
 
-/// A replacement has its final name before its first frame comes: what has frames is somebody's recording.
-bool has_frames(File& file) {
+/// A replacement has its final name before its first frame comes: what has frames, or was closed, as the first file of
+/// a series in several files without frames, is somebody's recording.
+bool is_recording(File& file) {
   auto scanner = SegmentScanner::create(file, {});
   if (!scanner.ok()) return true;
   while (true) {
     const auto segment = scanner->next();
     if (!segment.ok()) return true;
     if (!*segment) return false;
-    if ((*segment)->kind == format::SegmentKind::chunks) return true;
+    const auto kind = (*segment)->kind;
+    if (kind == format::SegmentKind::chunks || kind == format::SegmentKind::seal) return true;
   }
 }
 
@@ -59,7 +61,7 @@ bool remove_left_replacement(Env& env, const std::string& path, WithoutLocks wit
   if (!file.ok() || !(*file)->lock(true).ok()) return false;
   if (!(*file)->locks() && without_locks == WithoutLocks::keep) return false;
   const auto begun = is_only_begun(**file);
-  const bool is_own = (begun.ok() && *begun) || (find_description(**file, {}).ok() && !has_frames(**file));
+  const bool is_own = (begun.ok() && *begun) || (find_description(**file, {}).ok() && !is_recording(**file));
   return is_own && (*file)->still_named() && env.remove(left).ok();
 }
 

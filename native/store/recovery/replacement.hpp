@@ -25,7 +25,7 @@ Result<std::shared_ptr<File>> make_replacement(Env& env, const std::string& path
 enum class WithoutLocks { keep, remove };
 
 /// Removes what a recorder left there that was killed while it made one, and returns whether it did. Nothing happens if
-/// another process has it, or if it is not Penstock's, or has frames.
+/// another process has it, or if it is not Penstock's, has frames or was closed.
 bool remove_left_replacement(Env& env, const std::string& path, WithoutLocks without_locks);
 
 }  // namespace penstock::store

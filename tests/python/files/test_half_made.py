@@ -13,6 +13,7 @@ from mid_series import ended_in_mid_series
 from warm_command import penstock
 
 from penstock.files.inspect import add_recoverable, inspect_file
+from penstock.model.errors import PenstockError
 from penstock.model.findings import Finding, is_clean
 from penstock.programs.check import check, check_plan, count_recoverable
 from penstock.programs.recover import recover
@@ -38,6 +39,17 @@ def test_half_made_member_is_a_warning_and_the_others_are_recovered(tmp_path: Pa
     assert HALF_MADE in [each.what for each in done.findings if each.level == "warning"]
     assert is_clean(done.findings), done.findings
     assert done.frames - done.missing >= 4
+
+
+def test_finished_file_with_the_name_of_a_replacement_is_kept(tmp_path: Path) -> None:
+    """The first file of a series in several files has no frames itself."""
+    file = make_pair(tmp_path / "split", "split")[1].folder / "s.h5"
+    hidden = file.with_name(".t.h5.new")
+    content = file.read_bytes()
+    hidden.write_bytes(content)
+    with pytest.raises(PenstockError):
+        recover(file.with_name("t.h5"), False, ignore)
+    assert hidden.read_bytes() == content
 
 
 def test_member_that_lost_its_frames_is_damage(tmp_path: Path) -> None:
