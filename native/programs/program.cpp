@@ -17,6 +17,7 @@
 #include "base/files/refusals.hpp"
 #include "base/parent.hpp"
 #include "base/time/clock.hpp"
+#include "programs/log_text.hpp"
 
 namespace penstock::program {
 namespace {
@@ -95,6 +96,7 @@ std::optional<int> CommandLine::parse(int argc, char** argv) {
     return exit_usage;
   }
   spdlog::set_default_logger(spdlog::stderr_color_mt(name_));
+  spdlog::set_formatter(make_log_formatter());
   // What goes wrong with a pipe, or beyond a limit on the size of files (ulimit -f), the call tells.
   for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
   if (parser_->parent != 0 && !end_with_parent(parser_->parent, SIGTERM)) return exit_failed;

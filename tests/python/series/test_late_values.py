@@ -186,6 +186,15 @@ def test_column_comes_and_goes(record: Record, run: Run, tmp_path: Path) -> None
     assert '"a/b", which frames bring along, is not stored' in log
 
 
+def test_name_from_the_network_cannot_forge_a_line_of_the_log(record: Record, tmp_path: Path) -> None:
+    recorder = record(tmp_path)
+    with Series(recorder.address, dtype="uint16", shape=SHAPE, frames=2, name="s") as series:
+        series.send(pixels(0), number=0)
+        series.send(pixels(1), number=1, metadata={"a\n\x1b[2Jforged/": 1})
+    _, log = recorder.stop()
+    assert '"a\\x0a\\x1b[2Jforged/", which frames bring along, is not stored' in log
+
+
 def test_columns_beyond_the_limit_are_named(record: Record, run: Run, tmp_path: Path) -> None:
     recorder = record(tmp_path)
     with Series(recorder.address, dtype="uint16", shape=SHAPE, frames=3, name="s") as series:
