@@ -82,6 +82,16 @@ bool says_description(File& file, std::uint64_t address) {
 
 }  // namespace
 
+Result<void> can_be_rebuilt(const Segments& segments) {
+  if (segments.first_address == ~std::uint64_t{0})
+    return make_error(Errc::truncated,
+                      "it has no segments from which HDF5's structures, which are unusable, could be rebuilt; copy it "
+                      "again from its source");
+  if (segments.first_address < page_bytes)
+    return make_error(Errc::malformed, "a segment is at its start, where HDF5's superblock must be");
+  return {};
+}
+
 Result<void> mend_descriptions(File& file, const Segments& segments) {
   if (segments.no_description) return {};  // until another one is written
   for (const auto address : segments.damaged_headers_of_description) PEN_TRY(remove_header(file, address));

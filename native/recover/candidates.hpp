@@ -29,6 +29,8 @@ struct Candidate {
   std::int64_t received_ns = 0;
   std::uint32_t frame = 0;         ///< of a scan; where a chunk has several frames a bit for each that it has
   std::uint16_t zero_sectors = 0;  ///< as its record says
+
+  std::uint64_t end() const { return address + size; }
 };
 
 using store::ValuesSegment;
@@ -51,10 +53,13 @@ struct Segments {
   std::optional<Error> no_description;
   std::vector<store::format::SegmentHeader> undescribed;  ///< segments of chunks whose records wait for one
   std::vector<store::format::SegmentHeader> values;       ///< segments of values
-  std::uint64_t first_address = ~std::uint64_t{0};        ///< of any header, also a damaged one; all ones: there is none
-  std::uint64_t last_sequence = 0;                        ///< the highest
-  std::int64_t last_ns = 0;                               ///< realtime, when the newest was sealed
+  std::uint64_t first_address = ~std::uint64_t{0};  ///< of any header, also a damaged one; all ones: there is none
+  std::uint64_t last_sequence = 0;                  ///< the highest
+  std::int64_t last_ns = 0;                         ///< realtime, when the newest was sealed
 };
+
+/// New structures come before the first segment. Known before anything is written, or promised by a dry run.
+Result<void> can_be_rebuilt(const Segments& segments);
 
 /// Writes the copies of the description that a kill tore once more; of those whose header is damaged nothing is left.
 Result<void> mend_descriptions(File& file, const Segments& segments);

@@ -92,7 +92,7 @@ class Recovery {
     PEN_TRY(read_index());
     if (master_ != nullptr) PEN_TRY(check_member());
     if (plan_.series) PEN_TRY(check_series());
-    if (report_.way == Way::rebuild) PEN_TRY(can_be_rebuilt());
+    if (report_.way == Way::rebuild) PEN_TRY(can_be_rebuilt(segments_), "{}", plan_.file);
     chunk_frames_.learn(segments_, tree_, indexed_, states_of(tree_));
     PEN_TRY(segments_.description.members ? choose_members() : choose_chunks());
     judge_frames();
@@ -136,7 +136,6 @@ class Recovery {
   void choose_among(std::span<const Candidate> same, std::span<const Proof> proofs);
   void note_times(const Candidate& candidate);
   bool was_on_its_way(const Candidate& candidate, Proof proof) const;
-  bool is_cut_off(const Candidate& candidate) const;
   void report_left_out(const Candidate& candidate, Proof proof);
   void judge_frames();
   void assume_states(std::uint64_t seen_end);
@@ -147,7 +146,6 @@ class Recovery {
   ChunkFrames::Found frames_of(std::uint16_t dataset) const;
   bool states_are_behind() const;
   void begin_anew(const std::string& why);
-  Result<void> can_be_rebuilt() const;
   Result<void> write_or_begin_anew();
   Result<void> note_damage(const Error& why);
   Result<void> look_for_seal();
@@ -339,18 +337,6 @@ void Recovery::begin_anew(const std::string& why) {
   layout_ = rebuilt_layout(*file_, segments_, master_ == nullptr ? nullptr : &master_->segments_, findings_);
 }
 
-/// New structures come before the first segment. Before anything is written or promised.
-Result<void> Recovery::can_be_rebuilt() const {
-  if (segments_.first_address == ~std::uint64_t{0})
-    return make_error(Errc::truncated,
-                      "{} has no segments from which HDF5's structures, which are unusable, could be rebuilt; copy it "
-                      "again from its source",
-                      plan_.file);
-  if (segments_.first_address < page_bytes)
-    return make_error(Errc::malformed, "{}: a segment is at its start, where HDF5's superblock must be", plan_.file);
-  return {};
-}
-
 /// A file may only have the name of a member. Before anything is written.
 Result<void> Recovery::check_member() const {
   const auto& own = segments_.description;
@@ -447,20 +433,16 @@ Result<void> Recovery::choose_chunks() {
 /// had not begun to write. A frame that the file calls received or lost was written, and so was one that an incomplete
 /// copy cut: a recorder gives a file the space of a segment before it writes it, unless the storage cannot.
 bool Recovery::was_on_its_way(const Candidate& candidate, Proof proof) const {
-  if (proof != Proof::cut_short || left_.cut_off || is_cut_off(candidate)) return false;
+  if (proof != Proof::cut_short || left_.cut_off || candidate.end() > left_.file_bytes) return false;
   const auto frame = ChunkFrames::first_of(segments_, candidate);
   return frame >= before_.states.size() || !was_received(before_.states[frame]);
-}
-
-bool Recovery::is_cut_off(const Candidate& candidate) const {
-  return candidate.address + candidate.size > left_.file_bytes;
 }
 
 void Recovery::report_left_out(const Candidate& candidate, Proof proof) {
   const bool on_its_way = was_on_its_way(candidate, proof);
   const bool read = proof != Proof::unreadable;
   ++report_.damaged;
-  const bool cut_off = proof == Proof::cut_short && (left_.cut_off || is_cut_off(candidate));
+  const bool cut_off = proof == Proof::cut_short && (left_.cut_off || candidate.end() > left_.file_bytes);
   const auto* remedy = on_its_way ? "it was not completely written; it is left out"
                        : cut_off
                            ? "the file ends within it, or before it: copy it again from its source; otherwise its "
@@ -693,7 +675,7 @@ Result<void> Recovery::write_or_begin_anew() {
   if (report_.way == Way::seal) return write_seal_alone();
   auto written = write();
   const bool may_begin_anew = report_.way == Way::repair && !segments_.no_description && !plan_.series &&
-                              !segments_.description.members && can_be_rebuilt().ok();
+                              !segments_.description.members && can_be_rebuilt(segments_).ok();
   if (written.ok() || !index_is_damaged_ || !may_begin_anew) return written;
   begin_anew(written.error().message());
   indexed_.clear();
