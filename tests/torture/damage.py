@@ -1,6 +1,7 @@
 """Files of each layout, finished and as a killed recorder leaves them, and damage to what is not frames."""
 
 import contextlib
+import os
 import random
 import shutil
 from collections.abc import Iterator
@@ -111,7 +112,7 @@ def _record(folder: Path, name: str) -> list[Specimen]:
             while client.until(ACK)["safe_below"] < FRAMES - 2:
                 pass
         unfinished = folder.with_name(f"{name}-unfinished")
-        shutil.copytree(folder, unfinished)
+        _copy_in_use(folder, unfinished)
         for client in clients:
             client.image("s", FRAMES - 1, pixels[FRAMES - 1])
         for client in clients:
@@ -122,6 +123,18 @@ def _record(folder: Path, name: str) -> list[Specimen]:
         _specimen(f"{name}, unfinished", unfinished, "s.h5"),
         _specimen(f"{name}, finished", folder, "s.h5"),
     ]
+
+
+def _copy_in_use(folder: Path, to: Path) -> None:
+    """Again if a new file got its name meanwhile."""
+    for _ in range(100):
+        names = sorted(os.listdir(folder))
+        with contextlib.suppress(shutil.Error):
+            shutil.copytree(folder, to)
+        if sorted(os.listdir(folder)) == sorted(os.listdir(to)) == names:
+            return
+        shutil.rmtree(to)
+    raise AssertionError(f"{folder} does not come to rest")
 
 
 def _told() -> dict[str, Any]:

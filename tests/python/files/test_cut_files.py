@@ -173,6 +173,7 @@ def test_check_promises_no_frame_of_a_finished_source_file_that_is_cut(tmp_path:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(0)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_cut_file_of_many_lengths(layout: str, tmp_path: Path) -> None:
     run(tmp_path, layout, 100)

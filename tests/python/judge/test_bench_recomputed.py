@@ -156,7 +156,8 @@ def test_the_longest_stall_is_that_of_a_plain_loop(document: LoadDocument) -> No
     assert end - begin >= max(length for length, _ in stalls_of(frames))
     assert ((dones > begin) & (dones < end)).sum() <= frames.workload.writers
     if isinstance(document.plan.backend, NullBackend):
-        assert buffer.stall_s >= 0.4
+        # A thread that waits for a processor notes that its frame is done when part of the 0.4 s has passed.
+        assert buffer.stall_s >= 0.2
     assert frame_figures(document).stall_s == buffer.stall_s
 
 
