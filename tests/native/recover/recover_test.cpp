@@ -756,6 +756,39 @@ TEST_F(RecoverTest, OnAFullStorageTheRemedyIsSpaceAndAnotherRecovery) {
   expect_frames(40);
 }
 
+/// However much of what it needs finds space: what readers could read before they can read afterwards.
+TEST_F(RecoverTest, ARecoveryWithoutSpaceLeavesTheFileAsItWas) {
+  FileSpec spec{.frames = 300, .announced = 300, .encoding = plain};
+  spec.finish = false;
+  spec.flush_interval = std::chrono::milliseconds(1);
+  for (const bool reserves : {true, false}) {
+    write_recorded(path(), spec);
+    const auto before = bytes_of(path());
+    std::uint64_t room = 0, refused = 0;
+    for (bool has_space = false; !has_space; room += 8192) {
+      SCOPED_TRACE(fmt::format("reserves {}, {} bytes", reserves, room));
+      write_bytes(path(), before);
+      penstock::testing::FaultEnv env;
+      env.faults->reserves = reserves;
+      const auto full = [size = before.size() + room](auto offset, auto bytes) -> Result<void> {
+        return offset + bytes > size ? make_error(Errc::no_space, "no space left") : Result<void>{};
+      };
+      env.faults->on_write = full;
+      env.faults->on_reserve = full;
+      const auto report = recover(RecoverPlan{}, env);
+      has_space = report.ok();
+      if (has_space) break;
+      ++refused;
+      ASSERT_EQ(report.error().code(), Errc::no_space) << report.error().message();
+      ASSERT_TRUE(bytes_of(path()) == before);
+      EXPECT_NE(report.error().message().find("as readable as before"), std::string::npos) << report.error().message();
+    }
+    EXPECT_GT(refused, 3u);
+    expect_frames(300);
+    std::filesystem::remove(path());
+  }
+}
+
 /// For the way of the recovery: whether it rebuilds.
 class FullStorage : public RecoverTest, public ::testing::WithParamInterface<bool> {};
 
