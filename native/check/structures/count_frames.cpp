@@ -109,7 +109,7 @@ Report count_frames(Env& env, const CheckPlan& plan, const Progress::Tell& tell,
   report.findings = findings.list();
   if (report.complete && report.unfinished() && all.description) {
     const auto counts = all.frames.count(all.description->datasets);
-    report.recoverable = counts.frames;
+    report.recoverable = counts.whole.size();
     report.bytes = counts.bytes;
   }
   report.seconds = static_cast<double>(monotonic_ns() - start) * 1e-9;
