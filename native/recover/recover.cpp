@@ -116,6 +116,15 @@ Result<void> leave(File& file, const Left& left, const std::string& path, const 
                     path, why.message());
 }
 
+/// Behind what HDF5 says is the end: a seal in front of that was written over through HDF5.
+Result<store::LeftOfSeal> left_of_seal(File& file, const Segments& segments) {
+  PEN_ASSIGN(const auto superblock, store::read_own_superblock(file));
+  if (!superblock) return store::LeftOfSeal{};
+  auto address = align_up(superblock->end_of_file, page_bytes);
+  for (const auto& seal : segments.seals) address = std::max(address, seal.address);
+  return store::compare_with_left_seal(file, address);
+}
+
 void report_cut_off(const Left& left, const std::string& path, check::Findings& findings) {
   if (!left.cut_off) return;
   findings.add({Level::error, "the file is shorter than it says", path, fmt::format("{} bytes", left.used_bytes),
@@ -323,7 +332,12 @@ Result<void> Recovery::read_segments_of_file() {
 }
 
 Result<void> Recovery::read_index() {
-  if ((plan_.rebuild || left_.cut_off) && segments_.no_description)
+  if (left_.cut_off && segments_.no_description)
+    return make_error(Errc::truncated,
+                      "{} has only {} of {} bytes left, and no complete description in them: nothing can be recovered; "
+                      "copy it again from its source",
+                      plan_.file, left_.file_bytes, left_.used_bytes);
+  if (plan_.rebuild && segments_.no_description)
     return segments_.no_description->with_context(
         "no complete copy of the description, from which structures are rebuilt");
   if (plan_.rebuild) {
@@ -720,12 +734,20 @@ Result<void> Recovery::look_for_seal() {
   if (report_.way != Way::nothing || plan_.series || !segments_.description.sealed) return {};
   PEN_ASSIGN(const bool sealed, store::is_sealed(*file_, segments_.file_id));
   if (sealed) return {};
+  PEN_ASSIGN(const auto left, left_of_seal(*file_, segments_));
+  if (left.differ > 0)
+    return make_error(
+        Errc::corrupt,
+        "{} changed after it was closed, and its seal is damaged or cut off: {} of the seal's {} readable "
+        "checksums differ; copy it again from its source, or, if it is the only copy, rebuild what is "
+        "outside its frames, as it was recorded, with `penstock recover --rebuild`",
+        plan_.file, left.differ, left.agree + left.differ);
   report_.way = Way::seal;
   findings_.add({Level::warning,
-                 "the file has no seal",
+                 left.agree > 0 ? "the file's seal is incomplete" : "the file has no seal",
                  plan_.file,
                  {},
-                 {},
+                 left.agree > 0 ? fmt::format("its {} readable checksums are right", left.agree) : "",
                  "its recorder was killed while closing the file, or another program changed the file later: it is "
                  "sealed in its present state"});
   return {};

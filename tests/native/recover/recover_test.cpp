@@ -101,6 +101,12 @@ class RecoverTest : public CheckTest {
                        [&](const auto& finding) { return finding.what == what; });
   }
 
+  std::uint64_t address_of_states() const {
+    check::IndexProcessOptions reading;
+    const auto tree = check::read_tree_in_process(posix_env(), path(), reading).value();
+    return tree.find("/entry/penstock/frame_state")->chunks.front().address;
+  }
+
   /// The first page with something in it from `address` on.
   std::uint64_t structures_after(std::uint64_t address) const {
     const auto bytes = bytes_of(path());
@@ -267,6 +273,40 @@ TEST_F(RecoverTest, AFileThatWasClosedIsLeftAlone) {
   EXPECT_EQ(bytes_of(path()), before);
 }
 
+/// What is left of the seal shows that the file changed: a new one would vouch for what was not recorded.
+TEST_F(RecoverTest, AChangedFileWhoseSealIsCutOrDamagedIsNotSealedAnew) {
+  write_recorded(path(), {.encoding = plain});
+  const auto seal = segments().back();
+  ASSERT_EQ(seal.kind, store::format::SegmentKind::seal);
+  ASSERT_GT(seal.record_count, 4u);
+  auto changed = bytes_of(path());
+  changed.at(address_of_states() + 7) ^= 8;
+  const auto at = static_cast<std::size_t>(seal.address);
+  const auto records_end = at + 128 + seal.record_count * 24;
+  auto of_crc = changed, of_magic = changed, cut = changed, cut_within = changed;
+  of_crc.at(at + 128 + 16) ^= 1;
+  of_magic.at(at) ^= 1;
+  cut.pop_back();
+  cut_within.resize(records_end - 5);
+  for (const auto& bytes : {of_crc, of_magic, cut, cut_within}) {
+    write_bytes(path(), bytes);
+    for (const bool dry_run : {true, false}) {
+      const auto refused = recover(dry_run);
+      ASSERT_FALSE(refused.ok());
+      EXPECT_EQ(refused.error().code(), Errc::corrupt);
+      EXPECT_NE(refused.error().message().find("changed after it was closed"), std::string::npos)
+          << refused.error().message();
+      EXPECT_NE(refused.error().message().find("--rebuild"), std::string::npos);
+    }
+    EXPECT_TRUE(bytes_of(path()) == bytes);
+    EXPECT_FALSE(check(path()).ok());
+  }
+  RecoverPlan plan;
+  plan.rebuild = true;
+  ASSERT_TRUE(recover(plan).ok());
+  EXPECT_TRUE(check(path()).ok()) << text(check(path()));
+}
+
 TEST_F(RecoverTest, AFileThatWasClosedWithoutASealGetsOne) {
   write_recorded(path(), {.encoding = plain});
   const auto closed = bytes_of(path());
@@ -287,7 +327,7 @@ TEST_F(RecoverTest, AFileThatWasClosedWithoutASealGetsOne) {
     const auto report = recover();
     ASSERT_TRUE(report.ok()) << report.error().message();
     EXPECT_TRUE(report->written);
-    EXPECT_TRUE(has_finding(*report, "the file has no seal"));
+    EXPECT_TRUE(has_finding(*report, seal_end > seal ? "the file's seal is incomplete" : "the file has no seal"));
     const auto checked = check(path());
     EXPECT_TRUE(checked.ok()) << text(checked);
     EXPECT_FALSE(has(checked, "the file was changed since it was closed")) << text(checked);
@@ -535,6 +575,18 @@ TEST_F(RecoverTest, ColumnsAndDatasetsEndWithTheSameFrameAfterATornSegment) {
     const auto tree = check::read_tree_in_process(posix_env(), path(), reading).value();
     EXPECT_EQ(tree.find("/entry/penstock/frame_state")->info.shape.front(), report.frames);
   }
+}
+
+TEST_F(RecoverTest, OfAFileWhoseDescriptionIsCutOffTheEndIsLostAndNotItsStart) {
+  write_recorded(path(), {.encoding = plain});
+  std::filesystem::resize_file(path(), segments().front().address);
+  RecoverPlan plan;
+  plan.salvage = true;
+  const auto refused = recover(plan);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Errc::truncated);
+  EXPECT_NE(refused.error().message().find("copy it again"), std::string::npos) << refused.error().message();
+  EXPECT_EQ(refused.error().message().find("start"), std::string::npos) << refused.error().message();
 }
 
 /// An interrupted copy, say.
