@@ -196,7 +196,7 @@ void Check::look_at_superblock() {
 }
 
 /// The first warning. Where frames can be recovered, the caller knows by `recoverable` what to do, unless the remedy
-/// says it.
+/// says it. Of a source file the caller asks for the first file.
 void Check::report_unfinished() {
   const auto* again = "free space if its storage is full, then run `penstock recover` again";
   const auto* remedy =
@@ -210,7 +210,7 @@ void Check::report_unfinished() {
   } else if (report_.recoverable && !superblock_->swmr) {
     finding.actual = "its recorder, or `penstock recover`, ended before it had closed the file";
     finding.remedy = again;
-  } else if (report_.recoverable) {
+  } else if (report_.recoverable || member_) {
     finding.remedy.clear();
   }
   const auto is_error = [](const auto& each) { return each.level == Level::error; };
