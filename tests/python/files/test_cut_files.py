@@ -17,7 +17,7 @@ from rounds import seed
 from penstock.model.errors import PenstockError
 from penstock.model.events import CheckReport, RecoverReport
 from penstock.model.findings import is_clean
-from penstock.programs.check import check, check_plan
+from penstock.programs.check import check, check_plan, count_recoverable
 from penstock.programs.recover import recover
 
 LAYOUTS = ("plain", "blocks", "slots", "split")
@@ -166,8 +166,13 @@ def test_check_promises_no_frame_of_a_finished_source_file_that_is_cut(tmp_path:
     with source.open("r+b") as stream:
         stream.truncate(end_of_file(source) - 1)
     before = try_check(file)
+    counted = count_recoverable(file)
     report = recover(file, False, lambda _: None)
     assert before.recoverable == report.frames - report.missing
+    assert counted is not None
+    assert counted.recoverable == before.recoverable, "`info` shows this count"
+    remedy = next(each.remedy for each in report.findings if each.where == source.name)
+    assert remedy.startswith("readers fail on its frames: copy it again")
     salvaged = recover(file, False, lambda _: None, salvage=True)
     assert salvaged.frames - salvaged.missing > before.recoverable
 
