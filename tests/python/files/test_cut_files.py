@@ -1,6 +1,7 @@
 """Files whose end is cut off, as after an interrupted `cp`: `recover` and `check` call no frame complete that
 cannot be read."""
 
+import os
 import random
 import shutil
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import pytest
 from damage import FRAMES, Specimen, make_pair
 from rounds import seed
 
+from penstock.files.inspect import inspect_file
 from penstock.model.errors import PenstockError
 from penstock.model.events import CheckReport, RecoverReport
 from penstock.model.findings import is_clean
@@ -182,3 +184,18 @@ def test_check_promises_no_frame_of_a_finished_source_file_that_is_cut(tmp_path:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_cut_file_of_many_lengths(layout: str, tmp_path: Path) -> None:
     run(tmp_path, layout, 100)
+
+
+def test_info_reports_a_seal_that_is_cut(tmp_path: Path) -> None:
+    _, finished = make_pair(tmp_path / "specimens", "plain")
+    file = finished.folder / finished.file
+    full, end = file.stat().st_size, end_of_file(file)
+
+    def said() -> str:
+        return " ".join(inspect_file(file).missing)
+
+    assert "seal" not in said()
+    os.truncate(file, full - 1)
+    assert "seal: cut off or corrupt" in said()
+    os.truncate(file, end)
+    assert "seal" not in said(), "HDF5 cuts the seal off when another program changes the file"
