@@ -841,6 +841,29 @@ TEST_F(RecoverTest, ARecoveryWithoutSpaceLeavesTheFileAsItWas) {
   }
 }
 
+/// A frame in the index stays there, and the check names its damage each time.
+TEST_F(RecoverTest, TheCheckCountsFramesOfALeftFileAsAfterItsRecovery) {
+  FileSpec spec{.frames = 100, .announced = 120, .encoding = plain};
+  spec.finish = false;
+  spec.flush_interval = std::chrono::milliseconds(1);
+  write_recorded(path(), spec);
+  const auto all = segments();
+  const auto first = std::find_if(all.begin(), all.end(),
+                                  [](const auto& header) { return header.kind == store::format::SegmentKind::chunks; });
+  ASSERT_NE(first, all.end());
+  auto bytes = bytes_of(path());
+  bytes.at(first->address + first->header_bytes + 9) ^= 4;
+  write_bytes(path(), bytes);
+  const auto before = check(path());
+  ASSERT_TRUE(has(before, "a chunk's checksum is wrong")) << "the index has the frame: " << text(before);
+  const auto report = recover().value();
+  const auto after = check(path());
+  EXPECT_EQ(before.recoverable, report.frames - report.missing);
+  EXPECT_EQ(before.missing, report.missing);
+  EXPECT_EQ(after.missing, report.missing);
+  EXPECT_FALSE(before.ok() || after.ok());
+}
+
 /// For the way of the recovery: whether it rebuilds.
 class FullStorage : public RecoverTest, public ::testing::WithParamInterface<bool> {};
 
