@@ -127,10 +127,10 @@ std::vector<std::uint64_t> whole_places(const std::vector<const Subject*>& chann
   return whole;
 }
 
-/// The frames of a scan, ascending, whose places are among the whole ones.
+/// The frames of a scan, ascending, whose places are among the whole ones; `nameless`: how many of these have none.
 std::vector<std::uint64_t> frames_of_places(const std::vector<std::uint64_t>& whole,
-                                            const std::vector<std::uint64_t>& places, bool unfinished,
-                                            Findings& findings) {
+                                            const std::vector<std::uint64_t>& places,
+                                            std::uint64_t* nameless = nullptr) {
   std::vector<std::uint64_t> frames;
   std::vector<bool> named(whole.size());
   for (std::size_t frame = 0; frame < places.size(); ++frame) {
@@ -139,7 +139,12 @@ std::vector<std::uint64_t> frames_of_places(const std::vector<std::uint64_t>& wh
     frames.push_back(frame);
     named[static_cast<std::size_t>(found - whole.begin())] = true;
   }
-  if (const auto nameless = std::count(named.begin(), named.end(), false); nameless > 0)
+  if (nameless != nullptr) *nameless = static_cast<std::uint64_t>(std::count(named.begin(), named.end(), false));
+  return frames;
+}
+
+void report_nameless(std::uint64_t nameless, bool unfinished, Findings& findings) {
+  if (nameless > 0)
     findings.add({unfinished ? Level::warning : Level::error,
                   "points of the scan have pixels, but no frame names them",
                   places_path,
@@ -147,13 +152,24 @@ std::vector<std::uint64_t> frames_of_places(const std::vector<std::uint64_t>& wh
                   fmt::format("none for {}", nameless),
                   {},
                   unfinished});
-  return frames;
+}
+
+/// How often each state stands at frames that are in neither of the two.
+StateCounts count_absent(const std::vector<std::uint64_t>& whole, const std::vector<std::uint64_t>& held,
+                         Bytes states) {
+  StateCounts counts{};
+  for (std::uint64_t frame = 0; frame < states.size(); ++frame) {
+    const auto state = std::to_integer<std::uint8_t>(states[frame]);
+    const auto has = [&](const auto& frames) { return std::binary_search(frames.begin(), frames.end(), frame); };
+    if (state < counts.size() && !has(whole) && !has(held)) ++counts[state];
+  }
+  return counts;
 }
 
 /// Compares the states with the chunks, frame by frame (`partial` is null where that is not known); returns how often
-/// each state stands there. `absent`: the same of frames that are not there.
+/// each state stands there.
 StateCounts compare_states(const std::vector<std::uint64_t>& whole, const std::vector<std::uint64_t>* partial,
-                           Bytes states, bool unfinished, Findings& findings, StateCounts& absent) {
+                           Bytes states, bool unfinished, Findings& findings) {
   const auto level = unfinished ? Level::warning : Level::error;
   const auto not_marked = [&](std::uint64_t frame, std::string state) {
     findings.add({level,
@@ -188,7 +204,6 @@ StateCounts compare_states(const std::vector<std::uint64_t>& whole, const std::v
                     "none",
                     {},
                     unfinished});
-    if (!is_whole && state < absent.size()) ++absent[state];
     if (is_whole && state != state_received) not_marked(frame, fmt::format("state {}", state));
     if (!is_whole && state == state_received)
       findings.add({level,
@@ -247,7 +262,7 @@ const char* what_lost_means(const TreeDataset& column) {
 /// `there`: the frames in the index; returns how many of `frames` are missing.
 std::uint64_t add_missing(std::uint64_t frames, std::uint64_t there, const SeriesState& series, const std::string& path,
                           std::string remedy, Findings& findings) {
-  there = series.recoverable.value_or(there);
+  if (series.recoverable) there = series.recoverable->size();
   const auto missing = frames - std::min(frames, there);
   if (missing > 0 && !series.truncated && !series.unfinished)
     findings.add({Level::warning, "frames are missing", path, fmt::format("{}", frames), fmt::format("{}", there),
@@ -259,7 +274,7 @@ std::uint64_t add_missing(std::uint64_t frames, std::uint64_t there, const Serie
 
 FrameCounts account_for_no_frames(const Tree& tree, const std::vector<const Subject*>& channels,
                                   const std::string& path, const SeriesState& series, Findings& findings) {
-  std::uint64_t frames = series.recoverable.value_or(0);
+  std::uint64_t frames = series.recoverable ? series.recoverable->size() : 0;
   for (const auto* channel : channels) frames = std::max(frames, channel->info().shape.front());
   if (const auto* states = tree.find(state_path); states != nullptr && !states->info.shape.empty())
     frames = std::max(frames, states->info.shape.front());
@@ -312,12 +327,16 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
   const bool has_states = states != nullptr && states->spec.type == ElementType::u8;
   auto whole = whole_places(channels, has_states ? Bytes(states->data) : Bytes());
   std::vector<std::uint64_t> partial;
+  std::uint64_t nameless = 0;
   if (places)
-    whole = frames_of_places(whole, *places, series.unfinished, findings);
+    whole = frames_of_places(whole, *places, &nameless);
   else
     partial = partial_places(channels, whole, has_states ? Bytes(states->data) : Bytes(), series.unfinished, findings);
-  counts.partial = partial.size();
-  counts.frames = std::max(counts.frames, series.recoverable.value_or(0));
+  report_nameless(nameless, series.unfinished, findings);
+  std::vector<std::uint64_t> held;
+  if (series.recoverable) held = places ? frames_of_places(*series.recoverable, *places) : *series.recoverable;
+  counts.partial = without(partial, held).size();
+  counts.frames = std::max<std::uint64_t>(counts.frames, held.size());
   counts.missing = add_missing(
       counts.frames, whole.size(), series, channels.front()->path,
       "leave them out of the analysis: they read as the fill value, and /entry/penstock/frame_state is not 1",
@@ -329,9 +348,9 @@ FrameCounts account_for_frames(const Tree& tree, const std::vector<const Subject
       findings.add({Level::error, "the column of frame states cannot be read", state_path, {}, {}, {}});
     return counts;
   }
-  StateCounts absent{};
   const auto states_counted =
-      compare_states(whole, places ? nullptr : &partial, states->data, series.unfinished, findings, absent);
+      compare_states(whole, places ? nullptr : &partial, states->data, series.unfinished, findings);
+  const auto absent = count_absent(whole, held, states->data);
   counts.damaged = absent[state_damaged];
   counts.dropped = absent[state_dropped];
   counts.lost = absent[state_lost];

@@ -23,9 +23,9 @@ struct SeriesState {
   bool unfinished = false;  ///< the file is open for writing: its rows may lag behind the frames
   bool locked = false;      ///< another process has locked the file: while it is unfinished, its recorder
   bool truncated = false;   ///< the end of a file is lost: its frames are missing for no other reason
-  /// Of an unfinished series: the frames that its segments hold. The others are missing, whatever the index has, and
-  /// more may arrive.
-  std::optional<std::uint64_t> recoverable;
+  /// Of an unfinished series: the frames that its segments hold, rising; of a scan their places. The others are
+  /// missing, whatever the index and the states say, and more may arrive.
+  std::optional<std::vector<std::uint64_t>> recoverable;
 };
 
 /// Compares the datasets of frames (a chunk is one frame, a part of one, or several) with the column of states and with

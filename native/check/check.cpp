@@ -196,7 +196,7 @@ void Check::look_at_superblock() {
 }
 
 /// The first warning. Where frames can be recovered, the caller knows by `recoverable` what to do, unless the remedy
-/// says it.
+/// says it. Of a source file the caller asks for the first file.
 void Check::report_unfinished() {
   const auto* again = "free space if its storage is full, then run `penstock recover` again";
   const auto* remedy =
@@ -210,7 +210,7 @@ void Check::report_unfinished() {
   } else if (report_.recoverable && !superblock_->swmr) {
     finding.actual = "its recorder, or `penstock recover`, ended before it had closed the file";
     finding.remedy = again;
-  } else if (report_.recoverable) {
+  } else if (report_.recoverable || member_) {
     finding.remedy.clear();
   }
   const auto is_error = [](const auto& each) { return each.level == Level::error; };
@@ -585,7 +585,8 @@ void Check::verify_without_records(Verifier& verifier) {
 
 void Check::find_recoverable() {
   if (report_.unfinished() && described_ && !member_ && !cancelled_())
-    report_.recoverable = held_.count(description_.datasets).frames;
+    series_.recoverable = held_.count(description_.datasets).whole;
+  if (series_.recoverable) report_.recoverable = series_.recoverable->size();
   if (report_.recoverable && superblock_ && superblock_->rebuilding) {
     report_.frames = *report_.recoverable;
     for (const auto& node : description_.datasets) report_.frames = std::max(report_.frames, node.frames_max);
@@ -612,7 +613,6 @@ void Check::account() {
   // What became of each frame of the series stands in the master.
   const bool member = is_member(tree_);
   if (member) channels.clear();
-  series_.recoverable = report_.recoverable;
   if (!member && !channel_without_rows_.empty())
     return take(account_for_no_frames(tree_, channels, channel_without_rows_, series_, findings_));
   if (!channels.empty()) return take(account_for_frames(tree_, channels, series_, findings_));

@@ -260,7 +260,8 @@ void Verifier::report_unindexed(const ChunkTask& task) {
                         : "a chunk in a segment is missing from the index",
                  where(task), "an index entry", "none",
                  options_.unfinished
-                     ? "its bytes are complete, but readers do not see them yet"
+                     ? "its bytes are complete: it becomes readable when the file is closed, by its recorder or by "
+                       "`penstock recover`"
                      : "its bytes are complete, but readers do not see them: `penstock recover` adds it to the index",
                  options_.unfinished});
 }
@@ -287,6 +288,7 @@ bool Verifier::check_checksum(const ChunkTask& task, std::uint32_t crc) {
   findings_.add({Level::error, "a chunk's checksum is wrong", where(task), fmt::format("CRC-32C {:08x}", *task.crc),
                  fmt::format("CRC-32C {:08x}", crc),
                  "the stored bytes changed after they were written: restore this chunk from a copy"});
+  hold(task);
   return false;
 }
 
@@ -295,6 +297,11 @@ void Verifier::count(const ChunkTask& task) {
   ++counts_.chunks;
   counts_.bytes += task.size;
   if (task.crc) ++counts_.in_segments;
+  hold(task);
+}
+
+/// What the index names readers see, and a recovery leaves it there: also a chunk that is damaged.
+void Verifier::hold(const ChunkTask& task) {
   if (options_.held != nullptr && task.crc) options_.held->add(task.dataset, task.number, task.record_frame, task.size);
 }
 

@@ -94,7 +94,8 @@ Result<MembersContent> recover_members(
                     file.name,
                     {},
                     one.error().message(),
-                    "its frames read as the fill value"});
+                    "readers fail on its frames: copy it again from its source, then recover again. To read the others "
+                    "without it, move it away: its frames then read as the fill value"});
       continue;
     }
     for (auto finding : one->report.findings) {

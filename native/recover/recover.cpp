@@ -68,6 +68,8 @@ constexpr std::uint64_t values_bytes_max = 960'000'000;
 struct Left {
   std::uint64_t file_bytes = 0;
   std::uint64_t used_bytes = 0;  ///< as the superblock says; a loss of power may have taken the end of the file
+  std::uint64_t kept_bytes = 0;  ///< its length without what a recovery adds
+  bool is_untouched = false;     ///< a recovery changed nothing of it yet
   bool marked_open = false;
   bool cut_off = false;              ///< it is finished, and its end is gone
   check::FoundMembers members = {};  ///< of a master
@@ -78,6 +80,56 @@ struct RowsOfSegments {
   std::vector<ReceivedTime> times;   ///< of the first dataset's chosen chunks
   std::vector<ValuesSource> values;  ///< of members
 };
+
+/// A loss of power while the file was closed may have spared what says that it is complete, and not the states. Frames
+/// whose source file was missing in the last recovery are lost by their states, and come back with it.
+bool states_are_behind(const check::Tree& tree, const Frames& frames, bool may_come_back) {
+  const auto there = states_of(tree);
+  if (tree.find(state_path) == nullptr) return false;
+  constexpr auto missing = std::byte{0}, lost = std::byte{4}, partial = std::byte{5};
+  return std::any_of(frames.whole.begin(), frames.whole.end(), [&](auto frame) {
+    return frame >= there.size() || there[frame] == missing || there[frame] == partial ||
+           (may_come_back && there[frame] == lost);
+  });
+}
+
+/// New structures come over the old ones. No superblock may say meanwhile that the file is closed, and no batch of
+/// before may be applied to them: so the journal goes first.
+Result<void> take_structures_away(File& file, std::uint64_t front) {
+  const std::vector<std::byte> zeros(std::min(front, store::journal_end) - store::journal_address);
+  if (!zeros.empty()) PEN_TRY(write_at(file, zeros, store::journal_address));
+  std::vector<std::byte> page(page_bytes);
+  std::memcpy(page.data(), check::unfinished_rebuild.data(), check::unfinished_rebuild.size());
+  return write_at(file, page, 0);
+}
+
+/// What was written so far lies behind the end of what was there.
+Result<void> leave(File& file, const Left& left, const std::string& path, const Error& why) {
+  if (!left.is_untouched)
+    return make_error(Errc::no_space,
+                      "{}: its index did not fit on the storage ({}); free space, then run `penstock recover` again",
+                      path, why.message());
+  PEN_TRY(file.truncate(left.kept_bytes));
+  return make_error(Errc::no_space,
+                    "{}: what completes its index did not fit on the storage ({}); the file is as readable as before: "
+                    "free space, then run `penstock recover` again",
+                    path, why.message());
+}
+
+/// Behind what HDF5 says is the end: a seal in front of that was written over through HDF5.
+Result<store::LeftOfSeal> left_of_seal(File& file, const Segments& segments) {
+  PEN_ASSIGN(const auto superblock, store::read_own_superblock(file));
+  if (!superblock) return store::LeftOfSeal{};
+  auto address = align_up(superblock->end_of_file, page_bytes);
+  for (const auto& seal : segments.seals) address = std::max(address, seal.address);
+  return store::compare_with_left_seal(file, address);
+}
+
+void report_cut_off(const Left& left, const std::string& path, check::Findings& findings) {
+  if (!left.cut_off) return;
+  findings.add({Level::error, "the file is shorter than it says", path, fmt::format("{} bytes", left.used_bytes),
+                fmt::format("{} bytes", left.file_bytes), "what is cut off is lost: restore it from another copy"});
+}
 
 class Recovery {
  public:
@@ -100,7 +152,8 @@ class Recovery {
       check::find_absent_ranks(plan_.file, tree_, *members, begun_or_damaged(frames_), left_.members, findings_);
     // Of a source file that cannot be recovered the first file still says that its frames were received.
     const bool marks_lost = plan_.salvage && newly_lost(frames_, before_.states) > 0;
-    if (report_.way == Way::nothing && (states_are_behind() || !changes_.empty() || marks_lost))
+    if (report_.way == Way::nothing && (states_are_behind(tree_, frames_, segments_.description.members.has_value()) ||
+                                        !changes_.empty() || marks_lost))
       report_.way = Way::repair;
     PEN_TRY(look_for_seal());
     if (plan_.series) PEN_TRY(describe_contents());
@@ -127,7 +180,6 @@ class Recovery {
   Result<void> begin_index();
   Result<void> read_segments_of_file();
   Result<void> read_index();
-  void report_cut_off();
   Result<void> check_member() const;
   Result<void> check_series() const;
   Result<void> describe_contents();
@@ -144,14 +196,15 @@ class Recovery {
   void report_lost();
   bool has_object(const std::string& path) const;
   ChunkFrames::Found frames_of(std::uint16_t dataset) const;
-  bool states_are_behind() const;
   void begin_anew(const std::string& why);
   Result<void> write_or_begin_anew();
-  Result<void> note_damage(const Error& why);
   Result<void> look_for_seal();
   Result<void> begin_writing();
-  Result<void> take_structures_away(std::uint64_t front);
   Result<void> write();
+  Result<std::uint64_t> rebuild();
+  Result<std::uint64_t> repair();
+  Result<std::uint64_t> write_index(store::Space& space);
+  Result<void> close(std::uint64_t end);
   Result<void> complete(store::hdf5::IndexFile& index, store::Space& space);
   Result<void> write_seal_alone();
   Result<std::unique_ptr<store::hdf5::IndexFile>> open_index(store::Space& space);
@@ -280,11 +333,16 @@ Result<void> Recovery::read_segments_of_file() {
 }
 
 Result<void> Recovery::read_index() {
-  if ((plan_.rebuild || left_.cut_off) && segments_.no_description)
+  if (left_.cut_off && segments_.no_description)
+    return make_error(Errc::truncated,
+                      "{} has only {} of {} bytes left, and no complete description in them: nothing can be recovered; "
+                      "copy it again from its source",
+                      plan_.file, left_.file_bytes, left_.used_bytes);
+  if (plan_.rebuild && segments_.no_description)
     return segments_.no_description->with_context(
         "no complete copy of the description, from which structures are rebuilt");
   if (plan_.rebuild) {
-    report_cut_off();
+    report_cut_off(left_, plan_.file, findings_);
     begin_anew("a rebuild was requested");
     return {};
   }
@@ -294,7 +352,7 @@ Result<void> Recovery::read_index() {
   if (!tree.ok()) return std::move(tree).error();
   tree_ = std::move(*tree);
   if (left_.cut_off) {
-    report_cut_off();
+    report_cut_off(left_, plan_.file, findings_);
     begin_anew("its end is cut off");
     return {};
   }
@@ -315,13 +373,6 @@ Result<void> Recovery::read_index() {
   if (why.empty()) why = beyond.empty() ? "datasets are missing" : beyond;
   begin_anew(why);
   return {};
-}
-
-void Recovery::report_cut_off() {
-  if (!left_.cut_off) return;
-  findings_.add({Level::error, "the file is shorter than it says", plan_.file,
-                 fmt::format("{} bytes", left_.used_bytes), fmt::format("{} bytes", left_.file_bytes),
-                 "what is cut off is lost: restore it from another copy"});
 }
 
 void Recovery::begin_anew(const std::string& why) {
@@ -652,22 +703,12 @@ bool Recovery::has_object(const std::string& path) const {
          is_among(layout_.chunked) || (layout_.subsets && is_among(layout_.subsets->datasets));
 }
 
-/// A loss of power while the file was closed may have spared what says that it is complete, and not the states. Frames
-/// whose source file was missing in the last recovery are lost by their states, and come back with it.
-bool Recovery::states_are_behind() const {
-  const auto there = states_of(tree_);
-  if (tree_.find(state_path) == nullptr) return false;
-  constexpr auto missing = std::byte{0}, lost = std::byte{4}, partial = std::byte{5};
-  const bool may_come_back = segments_.description.members.has_value();
-  return std::any_of(frames_.whole.begin(), frames_.whole.end(), [&](auto frame) {
-    return frame >= there.size() || there[frame] == missing || there[frame] == partial ||
-           (may_come_back && there[frame] == lost);
-  });
-}
-
 Result<std::unique_ptr<store::hdf5::IndexFile>> Recovery::open_index(store::Space& space) {
   if (report_.way == Way::rebuild) return store::hdf5::IndexFile::create(file_, space, layout_, segments_.file_id);
-  return store::hdf5::IndexFile::open(file_, space, master_layout(tree_, segments_.description));
+  return store::hdf5::IndexFile::open_to_complete(file_, space, master_layout(tree_, segments_.description), [this] {
+    left_.is_untouched = false;
+    return begin_writing();
+  });
 }
 
 /// Structures that were never read before may turn out to be damaged when they are added to.
@@ -691,23 +732,25 @@ Result<void> Recovery::write_or_begin_anew() {
   return write();
 }
 
-/// Of the index, as HDF5 says; what fails for another reason would fail again.
-Result<void> Recovery::note_damage(const Error& why) {
-  index_is_damaged_ = why.code() == Errc::hdf5;
-  return why;
-}
-
 /// A recorder that goes on in the file writes the seal itself.
 Result<void> Recovery::look_for_seal() {
   if (report_.way != Way::nothing || plan_.series || !segments_.description.sealed) return {};
   PEN_ASSIGN(const bool sealed, store::is_sealed(*file_, segments_.file_id));
   if (sealed) return {};
+  PEN_ASSIGN(const auto left, left_of_seal(*file_, segments_));
+  if (left.differ > 0)
+    return make_error(
+        Errc::corrupt,
+        "{} changed after it was closed, and its seal is damaged or cut off: {} of the seal's {} readable "
+        "checksums differ; copy it again from its source, or, if it is the only copy, rebuild what is "
+        "outside its frames, as it was recorded, with `penstock recover --rebuild`",
+        plan_.file, left.differ, left.agree + left.differ);
   report_.way = Way::seal;
   findings_.add({Level::warning,
-                 "the file has no seal",
+                 left.agree > 0 ? "the file's seal is incomplete" : "the file has no seal",
                  plan_.file,
                  {},
-                 {},
+                 left.agree > 0 ? fmt::format("its {} readable checksums are right", left.agree) : "",
                  "its recorder was killed while closing the file, or another program changed the file later: it is "
                  "sealed in its present state"});
   return {};
@@ -717,17 +760,8 @@ Result<void> Recovery::look_for_seal() {
 Result<void> Recovery::begin_writing() {
   file_ = written_file_;
   for (const auto& seal : segments_.seals) PEN_TRY(store::remove_seal(*file_, seal));
+  if (segments_.no_description) return remove_damaged_descriptions(*file_, segments_);
   return mend_descriptions(*file_, segments_);
-}
-
-/// New structures come over the old ones. No superblock may say meanwhile that the file is closed, and no batch of
-/// before may be applied to them: so the journal goes first.
-Result<void> Recovery::take_structures_away(std::uint64_t front) {
-  const std::vector<std::byte> zeros(std::min(front, store::journal_end) - store::journal_address);
-  if (!zeros.empty()) PEN_TRY(write_at(*file_, zeros, store::journal_address));
-  std::vector<std::byte> page(page_bytes);
-  std::memcpy(page.data(), check::unfinished_rebuild.data(), check::unfinished_rebuild.size());
-  return write_at(*file_, page, 0);
 }
 
 Result<void> Recovery::write_seal_alone() {
@@ -740,18 +774,48 @@ Result<void> Recovery::write_seal_alone() {
 
 Result<void> Recovery::write() {
   progress_.start("completing the index", chosen_.size());
-  if (report_.way != Way::rebuild) PEN_TRY(store::make_changes(*written_file_, changes_));
-  const auto front = report_.way == Way::rebuild ? segments_.first_address : 0;
-  const auto used_bytes = std::max(report_.way == Way::rebuild ? left_.file_bytes : left_.used_bytes, segments_.end);
+  if (report_.way == Way::rebuild) {
+    PEN_ASSIGN(const auto end, rebuild());
+    return close(end);
+  }
+  PEN_ASSIGN(left_.kept_bytes, written_file_->size());
+  left_.is_untouched = true;
+  const auto end = repair();
+  if (!end.ok() && end.error().code() == Errc::no_space) return leave(*written_file_, left_, plan_.file, end.error());
+  PEN_TRY(end);
+  return close(*end);
+}
+
+Result<std::uint64_t> Recovery::rebuild() {
+  const auto front = segments_.first_address;
   PEN_TRY(begin_writing());
-  if (report_.way == Way::rebuild) PEN_TRY(take_structures_away(front));
-  store::Space space(file_, {extent_bytes, page_bytes}, used_bytes, front);
+  PEN_TRY(take_structures_away(*file_, front));
+  store::Space space(file_, {extent_bytes, page_bytes}, std::max(left_.file_bytes, segments_.end), front);
+  return write_index(space);
+}
+
+/// The journal's changes first: the last of them, which may need space, come before all others.
+Result<std::uint64_t> Recovery::repair() {
+  PEN_TRY(store::make_changes(*written_file_, changes_));
+  PEN_ASSIGN(left_.kept_bytes, written_file_->size());
+  file_ = written_file_;
+  store::Space space(file_, {extent_bytes, page_bytes}, std::max(left_.used_bytes, segments_.end), 0);
+  return write_index(space);
+}
+
+/// Returns where HDF5's structures end. The index is damaged if HDF5 says so; what fails for another reason would fail
+/// again.
+Result<std::uint64_t> Recovery::write_index(store::Space& space) {
   auto opened = open_index(space);
-  if (!opened.ok()) return note_damage(opened.error());
-  if (const auto completed = complete(**opened, space); !completed.ok()) return note_damage(completed.error());
+  const auto outcome = opened.ok() ? complete(**opened, space) : Result<void>(opened.error());
+  index_is_damaged_ = !outcome.ok() && outcome.error().code() == Errc::hdf5;
+  PEN_TRY(outcome);
   opened->reset();
   PEN_ASSIGN(const auto superblock, store::read_own_superblock(*file_));
-  const auto end = superblock ? superblock->end_of_file : space.end();
+  return superblock ? superblock->end_of_file : space.end();
+}
+
+Result<void> Recovery::close(std::uint64_t end) {
   PEN_TRY(file_->truncate(end));
   if (const auto sealed = seal(*file_, segments_, end); !sealed.ok()) {
     findings_.add(
@@ -772,14 +836,12 @@ void Recovery::remove_left_members() const {
 /// Enters chunks, rows and values. If HDF5 fails, structures that it had not read before may be damaged.
 Result<void> Recovery::complete(store::hdf5::IndexFile& index, store::Space& space) {
   PEN_TRY(index.start(true));
+  if (segments_.no_description)
+    PEN_TRY(store::write_description_again(*file_, space, segments_.file_id, layout_of(segments_.description)));
   for (std::size_t done = 0; done < chosen_.size(); done += chunks_a_batch) {
     const auto batch = std::span(chosen_).subspan(done, std::min(chunks_a_batch, chosen_.size() - done));
     PEN_TRY(index.put_chunks(batch));
     progress_.advance(batch.size());
-  }
-  if (segments_.no_description) {
-    PEN_TRY(store::write_description_again(*file_, space, segments_.file_id, layout_of(segments_.description)));
-    PEN_TRY(remove_damaged_descriptions(*file_, segments_));
   }
   store::FinalValues values;
   const bool is_completed = report_.way != Way::rebuild && !left_.marked_open && was_completed(tree_);

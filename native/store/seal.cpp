@@ -17,6 +17,12 @@ constexpr std::uint64_t read_bytes = 1 << 20;
 /// Between runs of slots there is room for HDF5; a hostile file that says otherwise is not followed.
 constexpr std::uint64_t run_step_bytes_min = 1 << 20;
 
+std::uint64_t piece_bytes_of(std::uint64_t total) {
+  auto bytes = piece_bytes_min;
+  while (total / bytes > pieces_wanted) bytes *= 2;
+  return bytes;
+}
+
 /// Rising, none reaches into the next, and all end at `end`.
 std::vector<Extent> merged(std::vector<Extent> extents, std::uint64_t end) {
   std::sort(extents.begin(), extents.end(), [](const auto& a, const auto& b) { return a.address < b.address; });
@@ -121,6 +127,26 @@ Result<bool> is_sealed(File& file, const format::FileId& id) {
   return seal && read_stretches(file, *seal).ok();
 }
 
+Result<LeftOfSeal> compare_with_left_seal(File& file, std::uint64_t address) {
+  LeftOfSeal left;
+  PEN_ASSIGN(const auto size, file.size());
+  const auto begin = address + format::header_size_bytes;
+  if (address >= size || begin >= size) return left;
+  std::vector<std::byte> body(std::min(size - begin, format::header_region_bytes_max));
+  PEN_ASSIGN(const auto read, file.read_at(body, begin));
+  std::vector<std::byte> window;
+  for (std::size_t at = 0; at + format::stretch_size_bytes <= read; at += format::stretch_size_bytes) {
+    const auto from = load_le<std::uint64_t>(body.data() + at), bytes = load_le<std::uint64_t>(body.data() + at + 8);
+    // Behind the last one, or damaged.
+    if (bytes == 0 || bytes > piece_bytes_of(address) || from >= address || bytes > address - from) continue;
+    window.resize(bytes);
+    PEN_ASSIGN(const auto count, file.read_at(window, from));
+    const bool agrees = count == bytes && crc32c(window) == load_le<std::uint32_t>(body.data() + at + 16);
+    ++(agrees ? left.agree : left.differ);
+  }
+  return left;
+}
+
 Result<FileBefore> look_before(File& file, const format::FileId& id) {
   FileBefore before;
   PEN_ASSIGN(before.end, file.size());
@@ -154,8 +180,7 @@ Result<void> write_seal(File& file, const format::FileId& id, std::vector<Extent
   extents = merged(std::move(extents), std::min(end, file_bytes));
   std::uint64_t total = 0;
   for (const auto& extent : extents) total += extent.bytes;
-  auto piece_bytes = piece_bytes_min;
-  while (total / piece_bytes > pieces_wanted) piece_bytes *= 2;
+  const auto piece_bytes = piece_bytes_of(total);
   auto pieces = pieces_of(extents, piece_bytes);
   PEN_TRY(add_checksums(file, pieces));
   std::vector<std::byte> region(format::header_region_bytes(pieces.size() * format::stretch_size_bytes));

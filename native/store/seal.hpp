@@ -40,6 +40,14 @@ Result<std::optional<format::SegmentHeader>> find_seal(File& file, const format:
 /// Whether it has one, and that is whole.
 Result<bool> is_sealed(File& file, const format::FileId& id);
 
+/// What a seal says that is cut off or damaged. Memory: the seal.
+struct LeftOfSeal {
+  std::uint64_t agree = 0;   ///< checksums that can be read, and are those of the file
+  std::uint64_t differ = 0;  ///< others: of a part that changed, or changed themselves
+};
+/// Of one that begins, or would, at `address`.
+Result<LeftOfSeal> compare_with_left_seal(File& file, std::uint64_t address);
+
 /// A file that is going to be changed.
 struct FileBefore {
   std::uint64_t end = 0;                     ///< of the file, and of segments that were cut off with its end

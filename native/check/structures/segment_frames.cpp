@@ -64,7 +64,7 @@ SegmentFrames::Counts SegmentFrames::count(const std::vector<store::ChunkedNode>
     std::set_intersection(whole->begin(), whole->end(), here.begin(), here.end(), std::back_inserter(both));
     whole = std::move(both);
   }
-  counts.frames = whole ? whole->size() : 0;
+  if (whole) counts.whole = std::move(*whole);
   return counts;
 }
 

@@ -22,8 +22,8 @@ class SegmentFrames {
   void take(const SegmentFrames& member, const std::vector<store::ChunkedNode>& datasets, std::uint64_t first_frame);
 
   struct Counts {
-    std::uint64_t frames = 0;  ///< with all of their chunks in every dataset
-    std::uint64_t bytes = 0;   ///< stored, of all chunks
+    std::vector<std::uint64_t> whole;  ///< frames with all of their chunks in every dataset, rising; in a scan places
+    std::uint64_t bytes = 0;           ///< stored, of all chunks
   };
   Counts count(const std::vector<store::ChunkedNode>& datasets) const;
   /// With any of their chunks, rising; of datasets whose chunks have one frame at most.

@@ -31,6 +31,8 @@ constexpr haddr_t discarded_address = haddr_t{1} << 60;
 constexpr std::uint64_t held_bytes_max = 64 << 20;
 /// From here on a file commits its changes.
 constexpr std::uint64_t changes_bytes_much = 8 << 20;
+/// The same for a file that is kept as it was.
+constexpr std::uint64_t kept_bytes_much = 32 << 20;
 /// In new space more than this is not held, and longer writes not at all.
 constexpr std::uint64_t fresh_bytes_max = 4 << 20;
 /// While all files hold more than this, each commits what is worth it.
@@ -212,6 +214,7 @@ void DriverContext::hold(Bytes bytes, std::uint64_t address, bool raw) {
 }
 
 bool DriverContext::holds_much() const {
+  if (before_changes) return changes.bytes() > kept_bytes_much;
   return changes.bytes() > (HeldWrites::all_bytes() > all_bytes_much ? commit_bytes_min : changes_bytes_much);
 }
 
@@ -227,7 +230,7 @@ void DriverContext::take(Result<void> written) {
     failure = std::move(written).error();
     return;
   }
-  if (const auto suppressed = waits_limiter.admit())
+  if (const auto suppressed = limiters.waits.admit())
     spdlog::warn("disk full: new index entries stay in memory until there is space: {}{}", written.error().message(),
                  and_suppressed(*suppressed));
   waits = true;
@@ -238,7 +241,7 @@ Result<void> DriverContext::commit(Moment moment) {
   const bool waited = std::exchange(waits, false);
   take(write_all(moment));
   if (waited && !waits && !failure)
-    if (const auto suppressed = room_limiter.admit())
+    if (const auto suppressed = limiters.room.admit())
       spdlog::info("space is available again: the index continues{}", and_suppressed(*suppressed));
   return outcome({});
 }
@@ -261,6 +264,7 @@ Result<void> DriverContext::write_all(Moment moment) {
   PEN_TRY(write_fresh());
   if (changes.empty()) return {};
   if (journal) PEN_TRY(enter_in_journal(moment));
+  PEN_TRY(begin_changes());
   fresh.clear();
   return write_changes(moment);
 }
@@ -268,12 +272,21 @@ Result<void> DriverContext::write_all(Moment moment) {
 /// What finds no room in the journal and cannot wait for it goes in place without one: that is a risk for as long as it
 /// takes, and not to write it would leave the index incomplete for certain.
 Result<void> DriverContext::enter_in_journal(Moment moment) {
-  if (moment == Moment::between) return journal->clear();
-  auto entered = journal->write(ordered());
-  if (entered.ok()) return entered;
-  const auto code = entered.error().code();
-  const bool cannot_wait = code == Errc::too_large || (code == Errc::no_space && moment == Moment::end);
-  return cannot_wait ? journal->clear() : entered;
+  const bool is_kept = static_cast<bool>(before_changes);
+  if (moment != Moment::between) {
+    auto entered = journal->write(ordered(), [this] { return begin_changes(); });
+    if (entered.ok()) return entered;
+    const auto code = entered.error().code();
+    const bool cannot_wait = code == Errc::too_large || (code == Errc::no_space && moment == Moment::end && !is_kept);
+    if (!cannot_wait) return entered;
+  }
+  PEN_TRY(begin_changes());
+  return journal->clear();
+}
+
+Result<void> DriverContext::begin_changes() {
+  const auto before = std::exchange(before_changes, {});
+  return before ? before() : Result<void>{};
 }
 
 Result<void> DriverContext::write_fresh() {

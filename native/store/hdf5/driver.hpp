@@ -13,6 +13,7 @@
 /// until it is closed.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -56,7 +57,13 @@ struct DriverContext {
   /// If true, a full disk is not an error: HDF5's writes stay in memory until there is room.
   bool waits_for_room = false;
   bool waits = false;  ///< the last commit found no room
-  LogRateLimiter waits_limiter{}, room_limiter{};
+  /// If set, what was in the file before stays as it is until settle(), unless very much changes, and until all that
+  /// needs space is written. Then this is called, once, and the changes are made.
+  std::function<Result<void>()> before_changes = {};
+  struct Limiters {
+    LogRateLimiter waits{}, room{};
+  };
+  Limiters limiters = {};
 
   /// Whether so much is held that it should be committed at the next opportunity: by this file, or by all together.
   bool holds_much() const;
@@ -85,6 +92,7 @@ struct DriverContext {
   void spill();
   Result<void> write_all(Moment moment);
   Result<void> enter_in_journal(Moment moment);
+  Result<void> begin_changes();
   Result<void> write_fresh();
   Result<void> write_changes(Moment moment);
   Result<void> sync_up_to_end(Bytes superblock);

@@ -74,6 +74,15 @@ class IndexFileOfHdf5 final : public IndexFile, private LateColumnSink {
     return note(context_.outcome(make_all(layout, id)));
   }
 
+  /// Before open(). Old structures may refer to what is behind the file's end, but nobody reads it there.
+  Result<void> keep_until_finished(std::function<Result<void>()> before_changes) {
+    context_.before_changes = std::move(before_changes);
+    PEN_ASSIGN(const auto file_bytes, context_.file->size());
+    const auto end = context_.space.end();
+    if (file_bytes < end) context_.fresh.add(file_bytes, end - file_bytes);
+    return {};
+  }
+
   Result<void> open(const FileLayout& layout) {
     LibraryLock lock;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_open);
@@ -84,6 +93,7 @@ class IndexFileOfHdf5 final : public IndexFile, private LateColumnSink {
     LibraryLock lock;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_start);
     PEN_TRY(note(context_.outcome(start_all(swmr))));
+    if (context_.before_changes) return {};
     PEN_TRY(context_.commit());
     // Whoever makes a file has to be told at once that there is no room for it.
     context_.waits_for_room = true;
@@ -115,7 +125,7 @@ class IndexFileOfHdf5 final : public IndexFile, private LateColumnSink {
   Result<void> flush() override {
     LibraryLock lock;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_flush);
-    return flush_all();
+    return context_.before_changes ? Result<void>{} : flush_all();
   }
 
   bool waits() const override { return context_.waits; }
@@ -131,7 +141,7 @@ class IndexFileOfHdf5 final : public IndexFile, private LateColumnSink {
     if (auto closed = late_.close(); finished.ok()) finished = context_.outcome(std::move(closed));
     auto closed = close_file();
     // A file whose late columns could not be filled is left as if its recorder had been killed: `recover` fills them.
-    const bool is_left = !finished.ok() && fill_late;
+    const bool is_left = !finished.ok() && (fill_late || context_.before_changes);
     if (is_left) failed_ = true;
     auto settled = closed.ok() && !is_left ? context_.settle() : Result<void>{};
     PEN_TRY(finished);
@@ -394,6 +404,15 @@ Result<std::unique_ptr<IndexFile>> IndexFile::create(std::shared_ptr<File> file,
   auto created = std::make_unique<IndexFileOfHdf5>(std::move(file), space);
   PEN_TRY(created->make(layout, id));
   return std::unique_ptr<IndexFile>(std::move(created));
+}
+
+Result<std::unique_ptr<IndexFile>> IndexFile::open_to_complete(std::shared_ptr<File> file, Space& space,
+                                                               const FileLayout& layout,
+                                                               std::function<Result<void>()> before_changes) {
+  auto opened = std::make_unique<IndexFileOfHdf5>(std::move(file), space);
+  PEN_TRY(opened->keep_until_finished(std::move(before_changes)));
+  PEN_TRY(opened->open(layout));
+  return std::unique_ptr<IndexFile>(std::move(opened));
 }
 
 Result<std::unique_ptr<IndexFile>> IndexFile::open(std::shared_ptr<File> file, Space& space, const FileLayout& layout) {

@@ -33,6 +33,14 @@ class IndexFile {
   /// datasets and columns.
   static Result<std::unique_ptr<IndexFile>> open(std::shared_ptr<File> file, Space& space, const FileLayout& layout);
 
+  /// The same, in one step: what was in the file stays as it is until finish() has written all that needs space.
+  /// Then it calls `before_changes` and makes the changes. If the storage is full, calls fail with `no_space`, and what
+  /// was in the file is as before. Only where more than some ten megabytes of it change are the first of these made
+  /// earlier.
+  static Result<std::unique_ptr<IndexFile>> open_to_complete(std::shared_ptr<File> file, Space& space,
+                                                             const FileLayout& layout,
+                                                             std::function<Result<void>()> before_changes);
+
   /// Ends the making of objects: from here on chunks and rows can be put. With `swmr` readers may
   /// open the file from now on.
   virtual Result<void> start(bool swmr) = 0;

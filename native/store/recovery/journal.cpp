@@ -225,7 +225,7 @@ Result<std::unique_ptr<Journal>> Journal::attach(File& file, Space& space, std::
   return journal;
 }
 
-Result<void> Journal::write(std::span<const Change* const> changes) {
+Result<void> Journal::write(std::span<const Change* const> changes, const BeforePage& before_page) {
   std::vector<std::byte> batch;
   if (changes.size() > changes_max) return make_error(Errc::too_large, "a batch of {} changes", changes.size());
   for (const auto* change : changes) {
@@ -236,12 +236,13 @@ Result<void> Journal::write(std::span<const Change* const> changes) {
     std::memcpy(batch.data() + at + change_head_bytes, change->bytes.data(), change->bytes.size());
   }
   if (batch.size() > batch_bytes_max) return make_error(Errc::too_large, "a batch of {} bytes", batch.size());
-  return write_page(batch, changes.size());
+  return write_page(batch, changes.size(), before_page);
 }
 
 Result<void> Journal::clear() { return clear_ ? Result<void>{} : write_page({}, 0); }
 
-Result<void> Journal::write_page(const std::vector<std::byte>& batch, std::size_t changes) {
+Result<void> Journal::write_page(const std::vector<std::byte>& batch, std::size_t changes,
+                                 const BeforePage& before_page) {
   const auto sequence = sequence_ + 1;
   const auto address = page_of(sequence);
   alignas(8) std::array<std::byte, page_bytes> page{};
@@ -265,6 +266,7 @@ Result<void> Journal::write_page(const std::vector<std::byte>& batch, std::size_
   header.created_ns = realtime_ns();
   header.address = address;
   format::encode_journal(header, body, page);
+  if (before_page) PEN_TRY(before_page());
   PEN_TRY(write_at(file_, page, address));
   sequence_ = sequence;
   clear_ = changes == 0;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -38,7 +39,9 @@ class Journal {
 
   /// Writes a batch. When this returns, the changes may be made in place. `no_space` where the storage has no room for
   /// it now, `too_large` where it never will be in the journal; then the batch before is still the newest.
-  Result<void> write(std::span<const Change* const> changes);
+  /// `before_page` is called when all that needs space is written, and nothing that was there has changed yet.
+  using BeforePage = std::function<Result<void>()>;
+  Result<void> write(std::span<const Change* const> changes, const BeforePage& before_page = {});
   /// The last batch is in place, and what comes next is not in the journal.
   Result<void> clear();
 
@@ -49,7 +52,7 @@ class Journal {
   };
   Journal(File& file, Space& space, const format::FileId& id, std::uint64_t sequence)
       : file_(file), space_(space), id_(id), sequence_(sequence) {}
-  Result<void> write_page(const std::vector<std::byte>& batch, std::size_t changes);
+  Result<void> write_page(const std::vector<std::byte>& batch, std::size_t changes, const BeforePage& before_page = {});
 
   File& file_;
   Space& space_;

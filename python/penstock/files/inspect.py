@@ -22,6 +22,7 @@ from penstock.files.hdf5 import (
 from penstock.files.links import JOINED, leads_of, made_by, missing_behind
 from penstock.files.members import Members, Rows, add_storage, can_resume, members_of, shown_from
 from penstock.files.missing import REASONS, RECEIVED, STATES_MAX
+from penstock.files.seal import seal_is_damaged
 from penstock.files.timing import LEDGER, Percentiles, frames_without_row, stage_percentiles
 from penstock.files.tree import items_of, tree_of, whole_tree
 from penstock.model.events import CheckReport
@@ -54,6 +55,10 @@ _DETECTOR_FIELDS = (
 _UNFINISHED_SERIES = "end_time: missing; the series is not complete"
 _UNFINISHED_LEDGER = "frame counts: the recorder writes them when a series ends"
 _NO_TIMES = "timing: no frame has times of compression and writing"
+_SEAL_IS_DAMAGED = (
+    "seal: cut off or corrupt, so that changes outside the frames may stay unnoticed; copy the file again"
+    " from its source, or run `penstock check`"
+)
 _COMES_LATER = (_UNFINISHED_SERIES, _UNFINISHED_LEDGER, _NO_TIMES)
 
 
@@ -189,6 +194,9 @@ def inspect_file(path: Path, everything: bool = False) -> FileInfo:
         info.export_of = _text(attribute_of(file, "penstock_source")) if maker == "export" else None
         if maker is None:  # an export's frames are accounted for in the recorded file
             _account(file, info)
+            is_recorded = attribute_of(file, "penstock_file_id") is not None
+            if is_recorded and not info.unfinished and seal_is_damaged(path):
+                info.missing.append(_SEAL_IS_DAMAGED)
         return info
 
 

@@ -37,6 +37,15 @@ def how_to_complete(file: str | Path, can_resume: bool) -> str:
     return f"if the sender still runs, restart the recorder with --resume; otherwise: {recover_command(file)}"
 
 
+def how_to_complete_cut(file: str | Path, only_salvage: bool) -> str:
+    """Returns the remedy for an unfinished series a file of which is cut off: to resume would lose more.
+
+    `only_salvage`: the file that is cut off is finished, and a recovery rejects it otherwise.
+    """
+    command = recover_command(file) + (" --salvage" if only_salvage else "")
+    return f"copy the file that is cut off again from its source; if this is the only copy: {command}"
+
+
 def counted(count: int, what: str, several: str = "") -> str:
     """ "1 stream", "2 streams"; `several`: the plural if it is irregular."""
     return f"{count} {what}" if count == 1 else f"{count} {several or what + 's'}"

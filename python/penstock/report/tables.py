@@ -1,7 +1,8 @@
 """Detectors, files and findings as tables."""
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -22,9 +23,10 @@ from penstock.model.findings import (
     is_clean,
     lacks_checksums,
     lacks_comparison,
+    names_completion,
 )
 from penstock.model.plans import DetectorPlan, FilesTarget, FilterPlan, RecorderPlan, TcpSourcePlan, TcpTarget
-from penstock.model.text import counted, harmless, how_to_complete, missing_words
+from penstock.model.text import counted, harmless, how_to_complete, how_to_complete_cut, missing_words
 from penstock.model.units import (
     format_size,
     human_bytes,
@@ -198,6 +200,15 @@ def conclusion(report: CheckReport) -> Text:
     if report.frames and not report.segments and not report.compared_frames and _has_copies(report.findings):
         return Text("no damage, but copied frames have no checksums", style="bold yellow")
     return _state(report)
+
+
+def completion(report: CheckReport, file: Path, can_resume: Callable[[], bool]) -> str:
+    """Returns what to do with a file that a recorder left; "" if nothing, or if a finding says it."""
+    if report.recoverable is None or report.being_recorded or names_completion(report.findings):
+        return ""
+    if cut := [each for each in report.findings if each.what == TRUNCATED]:
+        return how_to_complete_cut(file, only_salvage=any(each.level == "error" for each in cut))
+    return how_to_complete(file, can_resume())
 
 
 def _state(report: CheckReport) -> Text:

@@ -101,6 +101,12 @@ class RecoverTest : public CheckTest {
                        [&](const auto& finding) { return finding.what == what; });
   }
 
+  std::uint64_t address_of_states() const {
+    check::IndexProcessOptions reading;
+    const auto tree = check::read_tree_in_process(posix_env(), path(), reading).value();
+    return tree.find("/entry/penstock/frame_state")->chunks.front().address;
+  }
+
   /// The first page with something in it from `address` on.
   std::uint64_t structures_after(std::uint64_t address) const {
     const auto bytes = bytes_of(path());
@@ -267,6 +273,40 @@ TEST_F(RecoverTest, AFileThatWasClosedIsLeftAlone) {
   EXPECT_EQ(bytes_of(path()), before);
 }
 
+/// What is left of the seal shows that the file changed: a new one would vouch for what was not recorded.
+TEST_F(RecoverTest, AChangedFileWhoseSealIsCutOrDamagedIsNotSealedAnew) {
+  write_recorded(path(), {.encoding = plain});
+  const auto seal = segments().back();
+  ASSERT_EQ(seal.kind, store::format::SegmentKind::seal);
+  ASSERT_GT(seal.record_count, 4u);
+  auto changed = bytes_of(path());
+  changed.at(address_of_states() + 7) ^= 8;
+  const auto at = static_cast<std::size_t>(seal.address);
+  const auto records_end = at + 128 + seal.record_count * 24;
+  auto of_crc = changed, of_magic = changed, cut = changed, cut_within = changed;
+  of_crc.at(at + 128 + 16) ^= 1;
+  of_magic.at(at) ^= 1;
+  cut.pop_back();
+  cut_within.resize(records_end - 5);
+  for (const auto& bytes : {of_crc, of_magic, cut, cut_within}) {
+    write_bytes(path(), bytes);
+    for (const bool dry_run : {true, false}) {
+      const auto refused = recover(dry_run);
+      ASSERT_FALSE(refused.ok());
+      EXPECT_EQ(refused.error().code(), Errc::corrupt);
+      EXPECT_NE(refused.error().message().find("changed after it was closed"), std::string::npos)
+          << refused.error().message();
+      EXPECT_NE(refused.error().message().find("--rebuild"), std::string::npos);
+    }
+    EXPECT_TRUE(bytes_of(path()) == bytes);
+    EXPECT_FALSE(check(path()).ok());
+  }
+  RecoverPlan plan;
+  plan.rebuild = true;
+  ASSERT_TRUE(recover(plan).ok());
+  EXPECT_TRUE(check(path()).ok()) << text(check(path()));
+}
+
 TEST_F(RecoverTest, AFileThatWasClosedWithoutASealGetsOne) {
   write_recorded(path(), {.encoding = plain});
   const auto closed = bytes_of(path());
@@ -287,7 +327,7 @@ TEST_F(RecoverTest, AFileThatWasClosedWithoutASealGetsOne) {
     const auto report = recover();
     ASSERT_TRUE(report.ok()) << report.error().message();
     EXPECT_TRUE(report->written);
-    EXPECT_TRUE(has_finding(*report, "the file has no seal"));
+    EXPECT_TRUE(has_finding(*report, seal_end > seal ? "the file's seal is incomplete" : "the file has no seal"));
     const auto checked = check(path());
     EXPECT_TRUE(checked.ok()) << text(checked);
     EXPECT_FALSE(has(checked, "the file was changed since it was closed")) << text(checked);
@@ -552,6 +592,18 @@ TEST_F(RecoverTest, ColumnsAndDatasetsEndWithTheSameFrameAfterATornSegment) {
   }
 }
 
+TEST_F(RecoverTest, OfAFileWhoseDescriptionIsCutOffTheEndIsLostAndNotItsStart) {
+  write_recorded(path(), {.encoding = plain});
+  std::filesystem::resize_file(path(), segments().front().address);
+  RecoverPlan plan;
+  plan.salvage = true;
+  const auto refused = recover(plan);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Errc::truncated);
+  EXPECT_NE(refused.error().message().find("copy it again"), std::string::npos) << refused.error().message();
+  EXPECT_EQ(refused.error().message().find("start"), std::string::npos) << refused.error().message();
+}
+
 /// An interrupted copy, say.
 TEST_F(RecoverTest, CutFileIsRefusedOrSalvagedWithItsFramesMarkedAsLost) {
   write_recorded(path(), {.encoding = plain});
@@ -769,6 +821,62 @@ TEST_F(RecoverTest, OnAFullStorageTheRemedyIsSpaceAndAnotherRecovery) {
       << report.error().message();
   ASSERT_TRUE(recover().ok());
   expect_frames(40);
+}
+
+/// However much of what it needs finds space: what readers could read before they can read afterwards.
+TEST_F(RecoverTest, ARecoveryWithoutSpaceLeavesTheFileAsItWas) {
+  FileSpec spec{.frames = 300, .announced = 300, .encoding = plain};
+  spec.finish = false;
+  spec.flush_interval = std::chrono::milliseconds(1);
+  for (const bool reserves : {true, false}) {
+    write_recorded(path(), spec);
+    const auto before = bytes_of(path());
+    std::uint64_t room = 0, refused = 0;
+    for (bool has_space = false; !has_space; room += 8192) {
+      SCOPED_TRACE(fmt::format("reserves {}, {} bytes", reserves, room));
+      write_bytes(path(), before);
+      penstock::testing::FaultEnv env;
+      env.faults->reserves = reserves;
+      const auto full = [size = before.size() + room](auto offset, auto bytes) -> Result<void> {
+        return offset + bytes > size ? make_error(Errc::no_space, "no space left") : Result<void>{};
+      };
+      env.faults->on_write = full;
+      env.faults->on_reserve = full;
+      const auto report = recover(RecoverPlan{}, env);
+      has_space = report.ok();
+      if (has_space) break;
+      ++refused;
+      ASSERT_EQ(report.error().code(), Errc::no_space) << report.error().message();
+      ASSERT_TRUE(bytes_of(path()) == before);
+      EXPECT_NE(report.error().message().find("as readable as before"), std::string::npos) << report.error().message();
+    }
+    EXPECT_GT(refused, 3u);
+    expect_frames(300);
+    std::filesystem::remove(path());
+  }
+}
+
+/// A frame in the index stays there, and the check names its damage each time.
+TEST_F(RecoverTest, TheCheckCountsFramesOfALeftFileAsAfterItsRecovery) {
+  FileSpec spec{.frames = 100, .announced = 120, .encoding = plain};
+  spec.finish = false;
+  spec.flush_interval = std::chrono::milliseconds(1);
+  write_recorded(path(), spec);
+  const auto all = segments();
+  const auto first = std::find_if(all.begin(), all.end(),
+                                  [](const auto& header) { return header.kind == store::format::SegmentKind::chunks; });
+  ASSERT_NE(first, all.end());
+  auto bytes = bytes_of(path());
+  bytes.at(first->address + first->header_bytes + 9) ^= 4;
+  write_bytes(path(), bytes);
+  const auto before = check(path());
+  ASSERT_TRUE(has(before, "a chunk's checksum is wrong")) << "the index has the frame: " << text(before);
+  const auto report = recover().value();
+  const auto after = check(path());
+  EXPECT_EQ(before.recoverable, report.frames - report.missing);
+  EXPECT_EQ(before.missing, report.missing);
+  EXPECT_EQ(after.missing, report.missing);
+  EXPECT_FALSE(before.ok() || after.ok());
 }
 
 /// For the way of the recovery: whether it rebuilds.

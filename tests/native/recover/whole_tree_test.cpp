@@ -286,6 +286,22 @@ TEST_F(WholeTree, FullStorageIsTheReasonThatIsGivenForAPartThatCannotBeCompleted
   EXPECT_EQ(said.find("move it away"), std::string::npos) << said;
 }
 
+/// The caller says what to do with the series, as no finding says another thing of one of its files.
+TEST_F(WholeTree, ASeriesOfSeveralFilesThatWasLeftHasTheRemedyOfOne) {
+  auto layout = rich_layout(Placement::log);
+  layout.members = store::Members{.stem = "a_member_", .suffix = ".h5", .frames = frame_count / 2};
+  record(layout, false);
+  const auto checked = check(path());
+  EXPECT_EQ(checked.recoverable, frame_count) << CheckTest::text(checked);
+  std::size_t unfinished = 0;
+  for (const auto& finding : checked.findings) {
+    if (finding.what != "the series is not finished") continue;
+    ++unfinished;
+    EXPECT_EQ(finding.remedy, "") << finding.where;
+  }
+  EXPECT_GE(unfinished, 2u) << CheckTest::text(checked);
+}
+
 TEST_F(WholeTree, ADescriptionThatIsDamagedHasACopy) {
   record(rich_layout(Placement::log), true);
   const auto closed = content_of_file(path());

@@ -3,6 +3,7 @@
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import h5py
 import numpy
@@ -14,8 +15,15 @@ from penstock.files.inspect import FileInfo
 from penstock.files.missing import ranges_of
 from penstock.model.errors import ExitCode
 from penstock.model.events import CheckReport, RecoverReport
-from penstock.model.findings import NO_CHECKSUMS, NO_ROWS, NOT_COMPARED, Finding
-from penstock.report.tables import conclusion, info_page, missing_line, recovery_lines, report_line
+from penstock.model.findings import NO_CHECKSUMS, NO_ROWS, NOT_COMPARED, TRUNCATED, UNFINISHED, Finding
+from penstock.report.tables import (
+    completion,
+    conclusion,
+    info_page,
+    missing_line,
+    recovery_lines,
+    report_line,
+)
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -150,3 +158,22 @@ def test_missing_times_are_in_the_verdict() -> None:
     finding = Finding(level="warning", what=NO_ROWS, actual="14 frames: the recorder was killed")
     report = CheckReport(event="report", ok=True, frames=20, segments=1, findings=[finding])
     assert str(conclusion(report)) == "no damage, but times of 14 frames are missing"
+
+
+@pytest.mark.parametrize(
+    ("level", "words"),
+    [
+        (None, ""),
+        ("warning", "if this is the only copy: penstock recover a.h5"),
+        ("error", "if this is the only copy: penstock recover a.h5 --salvage"),
+    ],
+)
+def test_last_line_for_a_cut_unfinished_file_is_the_remedy_of_its_finding(
+    level: Literal["warning", "error"] | None, words: str
+) -> None:
+    left = Finding(level="warning", what=UNFINISHED)
+    cut = [Finding(level=level, what=TRUNCATED, remedy="copy it again from its source")] if level else []
+    report = CheckReport(event="report", ok=True, unfinished=True, recoverable=28, findings=[left, *cut])
+    said = completion(report, Path("a.h5"), lambda: True)
+    assert ("--resume" in said) == (level is None)
+    assert level is None or (said.startswith("copy the file that is cut off again") and said.endswith(words))

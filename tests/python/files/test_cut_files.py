@@ -1,6 +1,7 @@
 """Files whose end is cut off, as after an interrupted `cp`: `recover` and `check` call no frame complete that
 cannot be read."""
 
+import os
 import random
 import shutil
 from collections.abc import Callable
@@ -14,10 +15,11 @@ import pytest
 from damage import FRAMES, Specimen, make_pair
 from rounds import seed
 
+from penstock.files.inspect import inspect_file
 from penstock.model.errors import PenstockError
 from penstock.model.events import CheckReport, RecoverReport
 from penstock.model.findings import is_clean
-from penstock.programs.check import check, check_plan
+from penstock.programs.check import check, check_plan, count_recoverable
 from penstock.programs.recover import recover
 
 LAYOUTS = ("plain", "blocks", "slots", "split")
@@ -184,8 +186,13 @@ def test_check_promises_no_frame_of_a_finished_source_file_that_is_cut(tmp_path:
     with source.open("r+b") as stream:
         stream.truncate(end_of_file(source) - 1)
     before = try_check(file)
+    counted = count_recoverable(file)
     report = recover(file, False, lambda _: None)
     assert before.recoverable == report.frames - report.missing
+    assert counted is not None
+    assert counted.recoverable == before.recoverable, "`info` shows this count"
+    remedy = next(each.remedy for each in report.findings if each.where == source.name)
+    assert remedy.startswith("readers fail on its frames: copy it again")
     salvaged = recover(file, False, lambda _: None, salvage=True)
     assert salvaged.frames - salvaged.missing > before.recoverable
 
@@ -195,3 +202,18 @@ def test_check_promises_no_frame_of_a_finished_source_file_that_is_cut(tmp_path:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_cut_file_of_many_lengths(layout: str, tmp_path: Path) -> None:
     run(tmp_path, layout, 100)
+
+
+def test_info_reports_a_seal_that_is_cut(tmp_path: Path) -> None:
+    _, finished = make_pair(tmp_path / "specimens", "plain")
+    file = finished.folder / finished.file
+    full, end = file.stat().st_size, end_of_file(file)
+
+    def said() -> str:
+        return " ".join(inspect_file(file).missing)
+
+    assert "seal" not in said()
+    os.truncate(file, full - 1)
+    assert "seal: cut off or corrupt" in said()
+    os.truncate(file, end)
+    assert "seal" not in said(), "HDF5 cuts the seal off when another program changes the file"

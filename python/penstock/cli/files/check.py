@@ -11,8 +11,8 @@ from penstock.cli.verbosity import progress, shows_progress
 from penstock.files.aside import require_file
 from penstock.model import panels
 from penstock.model.errors import ExitCode, PenstockError, UsageError
-from penstock.model.findings import lacks_checksums, lacks_comparison, names_completion
-from penstock.model.text import counted, how_to_complete
+from penstock.model.findings import lacks_checksums, lacks_comparison
+from penstock.model.text import counted
 
 if TYPE_CHECKING:
     from penstock.model.events import CheckReport
@@ -69,7 +69,7 @@ def check_command(
     require_file(file)
     from penstock.programs.check import check, check_plan
     from penstock.report.progress import show
-    from penstock.report.tables import conclusion, findings_text, missing_line, report_line
+    from penstock.report.tables import completion, conclusion, findings_text, missing_line, report_line
 
     with progress() as view:
 
@@ -106,9 +106,7 @@ def check_command(
         if report.missing_ranges:
             out().print(missing_line(report), markup=False, soft_wrap=True)
         out().print(conclusion(report))
-        is_left = report.recoverable is not None and not report.being_recorded
-        if is_left and not names_completion(report.findings):
-            remedy = how_to_complete(file, _can_resume(file))
+        if remedy := completion(report, file, lambda: _can_resume(file)):
             out().print(f"what to do: {remedy}", markup=False, soft_wrap=True)
     if not report.complete:
         raise typer.Exit(int(ExitCode.of_signal(report.stopped_by or "SIGINT")))
