@@ -1,7 +1,7 @@
 """A file whose frames lie in others: which those are, and which of them are there."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import h5py
@@ -98,29 +98,43 @@ def add_storage(members: Members, path: Path, datasets: list[str]) -> None:
             members.unreadable.append(name)
 
 
-def shown_from(dataset: h5py.Dataset, names: Collection[str], nested: bool = True) -> Rows:
+def shown_from(dataset: h5py.Dataset, names: Collection[str]) -> Rows:
     """Returns True for each frame of a virtual dataset that one of these source files has."""
     rows = numpy.zeros(dataset.shape[0], bool)
+    for name, stretch in _mapped(dataset):
+        if name in names:
+            rows[stretch] = True
+    return rows
+
+
+def files_without(dataset: h5py.Dataset, first: int, end: int) -> list[str]:
+    """Returns the source files of a virtual dataset that have frames, but none of `first` to `end` - 1."""
+    mapped = list(_mapped(dataset))
+    inside = {name for name, stretch in mapped if stretch.start < end and first < stretch.stop}
+    return sorted({name for name, _ in mapped} - inside)
+
+
+def _mapped(dataset: h5py.Dataset, nested: bool = True) -> Iterator[tuple[str, slice]]:
+    """Yields source files of a virtual dataset, each with a range of the frames that it has."""
+    length = dataset.shape[0]
     properties = dataset.id.get_create_plist()
     for number in range(properties.get_virtual_count() if dataset.is_virtual else 0):
         name = from_mapping(properties.get_virtual_filename(number))
         space = properties.get_virtual_vspace(number)
         if space.get_select_type() == h5py.h5s.SEL_ALL:
-            start, stride, count, block = 0, 1, 1, len(rows)
+            start, stride, count, block = 0, 1, 1, length
         elif space.get_select_type() == h5py.h5s.SEL_HYPERSLABS and space.is_regular_hyperslab():
             start, stride, count, block = (int(each[0]) for each in space.get_regular_hyperslab())
         else:
             continue
-        if name in names:
-            for first in range(start, min(start + count * stride, len(rows)), max(1, stride)):
-                rows[first : first + block] = True
-        elif name == "." and nested:  # a part of the mappings
+        if name != ".":
+            for first in range(start, min(start + count * stride, length), max(1, stride)):
+                yield name, slice(first, min(first + block, length))
+        elif nested:  # a part of the mappings
             part = item_at(dataset.file, from_mapping(properties.get_virtual_dsetname(number)))
             if isinstance(part, h5py.Dataset) and part.ndim:
-                inner = shown_from(part, names, nested=False)
-                place = rows[start : start + len(inner)]
-                place |= inner[: len(place)]
-    return rows
+                for inner, stretch in _mapped(part, nested=False):
+                    yield inner, slice(min(start + stretch.start, length), min(start + stretch.stop, length))
 
 
 def _names_like(folder: Path, pattern: str) -> list[str]:

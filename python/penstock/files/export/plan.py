@@ -29,7 +29,7 @@ from penstock.files.hdf5 import (
     value_of,
 )
 from penstock.files.inspect import PLACES, end_time_place, main_dataset
-from penstock.files.members import Rows, completion_of, is_member, members_of, shown_from
+from penstock.files.members import Rows, completion_of, files_without, is_member, members_of, shown_from
 from penstock.files.missing import ranges_of
 from penstock.files.timing import LEDGER
 from penstock.model.errors import PenstockError, UsageError
@@ -82,7 +82,8 @@ class Export(BaseModel):
     type: str
     missing: int
     missing_ranges: list[FrameRange] = []
-    absent: list[str] = []  # source files, none of whose frames are exported
+    absent: list[str] = []  # source files that are missing, and none of whose frames are exported
+    outside: list[str] = []  # all source files, none of whose frames are exported
     left_out: list[str]
     parts: list[Part]
     recorded_bytes: int
@@ -158,6 +159,7 @@ def plan_export(
             missing=int(numpy.count_nonzero(states != _RECEIVED)),
             missing_ranges=[each.shifted(first) for each in ranges_of(states)],
             absent=absent,
+            outside=files_without(frames, first, end) if frames.is_virtual and frames.ndim == 3 else [],
             left_out=_other_channels(file, frames),
             parts=parts,
             recorded_bytes=sum(file.stat().st_size for file in recorded),
