@@ -13,7 +13,7 @@ from penstock.files.aside import aside, require_file, run_aside
 from penstock.files.hdf5 import attribute_of, item_at, open_for_reading, value_of
 from penstock.files.inspect import end_time_place
 from penstock.files.links import JOINED
-from penstock.files.members import completion_of
+from penstock.files.members import completion_of, refuse_part
 from penstock.files.naming import give_name
 from penstock.files.unfinished import unfinished
 from penstock.files.values.attach import is_attached
@@ -103,6 +103,7 @@ def _targets_in(path: Path) -> list[tuple[str, str]]:
 @aside
 def _entry_of(path: Path) -> str:
     with open_for_reading(path) as file:
+        refuse_part(file, path)
         entries = [name for name in file if attribute_of(item_at(file, name), "NX_class") == "NXentry"]
         if len(entries) != 1:
             raise UsageError(

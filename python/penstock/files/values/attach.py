@@ -22,7 +22,7 @@ from penstock.files.hdf5 import (
     value_of,
 )
 from penstock.files.inspect import end_time_place, main_dataset
-from penstock.files.members import completion_of
+from penstock.files.members import completion_of, refuse_part
 from penstock.files.naming import give_name
 from penstock.files.unfinished import unfinished
 from penstock.files.values.join import UNKNOWN, By, Ints, by_number, by_time, linear
@@ -156,6 +156,7 @@ def _is_attached(path: Path) -> bool:
 def recorded_series(path: Path, how: How) -> Recorded:
     """A UsageError where the series is not complete, or has no frames of Penstock."""
     with open_for_reading(path) as file:
+        refuse_part(file, path)
         states = item_at(file, "/entry/penstock/frame_state")
         if not isinstance(states, h5py.Dataset):
             raise UsageError(
