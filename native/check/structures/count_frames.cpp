@@ -21,6 +21,7 @@ struct Held {
   std::optional<store::format::Description> description;
   std::uint64_t segments = 0;
   State state = State::closed;
+  bool cut_off = false;  ///< it was finished, and is shorter than it says
 };
 
 Result<void> read_description(File& file, const store::format::SegmentHeader& header, Held& held) {
@@ -39,6 +40,8 @@ Result<void> read_records_of(Env& env, const std::string& path, Progress& progre
   const auto unlocked = require_unlocked(*file);
   const bool locked = !unlocked.ok() && unlocked.error().code() == Errc::locked;
   if (superblock && superblock->open_for_writing) held.state = locked ? State::being_recorded : State::unfinished;
+  held.cut_off = superblock && !superblock->open_for_writing && superblock->end_of_file != ~std::uint64_t{0} &&
+                 superblock->end_of_file > bytes;
   progress.start("reading the segments' records", bytes);
   store::ScanOptions options;
   options.cancelled = cancelled;
@@ -94,7 +97,8 @@ Report count_frames(Env& env, const CheckPlan& plan, const Progress::Tell& tell,
       Held held;
       if (const auto read = read_records_of(env, member.path, progress, cancelled, held); !read.ok())
         cannot_read(member.path, read.error());
-      all.frames.take(held.frames, all.description->datasets, member.first_frame);
+      // As in a check: a recovery without `--salvage` leaves such a file as it is.
+      if (!held.cut_off) all.frames.take(held.frames, all.description->datasets, member.first_frame);
       all.segments += held.segments;
       all.state = std::max(all.state, held.state);
     }

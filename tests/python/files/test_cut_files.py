@@ -1,6 +1,7 @@
 """Files whose end is cut off, as after an interrupted `cp`: `recover` and `check` call no frame complete that
 cannot be read."""
 
+import io
 import random
 import shutil
 from collections.abc import Callable
@@ -12,13 +13,16 @@ import hdf5plugin  # noqa: F401
 import numpy
 import pytest
 from damage import FRAMES, Specimen, make_pair
+from rich.console import Console
 from rounds import seed
 
+from penstock.files.inspect import add_recoverable, inspect_file
 from penstock.model.errors import PenstockError
 from penstock.model.events import CheckReport, RecoverReport
 from penstock.model.findings import is_clean
-from penstock.programs.check import check, check_plan
+from penstock.programs.check import check, check_plan, count_recoverable
 from penstock.programs.recover import recover
+from penstock.report.tables import info_page
 
 LAYOUTS = ("plain", "blocks", "slots", "split")
 NOTHING_LEFT = ("description", "no segments of frames")  # then nothing is changed
@@ -166,8 +170,18 @@ def test_check_promises_no_frame_of_a_finished_source_file_that_is_cut(tmp_path:
     with source.open("r+b") as stream:
         stream.truncate(end_of_file(source) - 1)
     before = try_check(file)
+    counted = count_recoverable(file)
+    assert counted is not None
+    info = inspect_file(file)
+    add_recoverable(info, counted)
+    page = io.StringIO()
+    Console(file=page, width=200).print(info_page(info), crop=False)
+    shown = page.getvalue()
+    assert f"{before.recoverable} of {FRAMES} frames can be recovered" in shown
+    assert f"what to do: copy {source.name} again from the source, then penstock recover" in shown
+    assert "if there is no other copy: add --salvage" in shown
     report = recover(file, False, lambda _: None)
-    assert before.recoverable == report.frames - report.missing
+    assert counted.recoverable == before.recoverable == report.frames - report.missing
     salvaged = recover(file, False, lambda _: None, salvage=True)
     assert salvaged.frames - salvaged.missing > before.recoverable
 
