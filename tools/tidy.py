@@ -27,7 +27,7 @@ MEMBERS_MAX = 15
 LARGE_CLASSES = {
     "check/check/Check": (40, 31),
     "check/check/Report": (40, 18),
-    "check/subject/Subject": (40, 17),
+    "check/subject/Subject": (40, 16),
     "detector/plan/DetectorPlan": (40, 17),
     "detector/simulation_spec/SimulationSpec": (40, 22),
     "load/workloads/frames/FramesRun": (40, 23),

@@ -273,6 +273,7 @@ void Check::make_subjects() {
           why_not);
     else if (!why_not.empty() && !is_master(tree_))
       add(Level::info, "a dataset cannot be examined", path, {}, why_not);
+    if (subject && member_) subject->first_frame = first_frame_;
     if (subject) subjects_.push_back(std::move(subject));
   }
 }
@@ -315,11 +316,11 @@ void Check::find_reference() {
     return add(Level::error, "no frames to compare", subject->path, {}, prepared.error().message());
   if (const auto places = places_of(tree_)) subject->frame_at = frames_at(*places, subject->frames);
   const auto& spec = (*reference)->frame_spec();
-  if (spec.shape != std::vector<std::uint64_t>{subject->rows, subject->columns}) {
+  if (spec.shape != std::vector<std::uint64_t>{subject->rows(), subject->columns()}) {
     subject->compared = false;
     return add(Level::error, "the frames differ in shape from the reference", subject->path,
                fmt::format("{} × {}", spec.shape[0], spec.shape[1]),
-               fmt::format("{} × {}", subject->rows, subject->columns));
+               fmt::format("{} × {}", subject->rows(), subject->columns()));
   }
   if (spec.type != *subject->info().type)
     add(Level::info, "the frames differ in type from the reference", subject->path, std::string(name(spec.type)),
@@ -520,6 +521,7 @@ CheckPlan Check::plan_of_members() {
 
 void Check::take_over(const MemberFile& member, const Check& check, const Report& report) {
   for (auto finding : report.findings) {
+    finding.source_file = member.name;
     finding.where = finding.where == member.path ? member.path : fmt::format("{}: {}", member.name, finding.where);
     findings_.add(std::move(finding));
   }

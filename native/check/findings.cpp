@@ -26,10 +26,14 @@ nlohmann::json text_or_null(const std::string& text) {
 void Findings::add(Finding finding) {
   MutexLock lock(mutex_);
   if (finding.lag && ignores_lags_) return;
-  auto& kind = kinds_[finding.what];
-  if (kind.count++ == 0) kind.order = kinds_.size();
+  const auto [item, is_new] = kinds_.try_emplace(finding.what);
+  auto& kind = item->second;
+  if (is_new) kind.order = kinds_.size();
   kind.level = std::max(kind.level, finding.level);
-  if (kind.kept.size() < kept_per_kind_) kind.kept.push_back(std::move(finding));
+  if (finding.places == 1 && kind.kept.size() < kept_per_kind_)
+    kind.kept.push_back(std::move(finding));
+  else
+    kind.more[finding.source_file] += finding.places;
 }
 
 void Findings::ignore_lags() {
@@ -57,8 +61,16 @@ std::vector<Finding> Findings::list() const {
   std::vector<Finding> all;
   for (const auto* kind : kinds) {
     all.insert(all.end(), kind->kept.begin(), kind->kept.end());
-    if (const auto more = kind->count - kind->kept.size(); more > 0)
-      all.push_back({kind->level, kind->kept.front().what, fmt::format("{} more", more), {}, {}, {}, false});
+    for (const auto& [file, more] : kind->more)
+      all.push_back({kind->level,
+                     kind->kept.front().what,
+                     file.empty() ? fmt::format("{} more", more) : fmt::format("{}: {} more", file, more),
+                     {},
+                     {},
+                     {},
+                     kind->kept.front().lag,
+                     file,
+                     more});
   }
   return all;
 }

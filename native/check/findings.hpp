@@ -20,12 +20,14 @@ struct Finding {
   std::string where;     ///< dataset, frame, offset
   std::string expected;  ///< empty where nothing is compared
   std::string actual;
-  std::string remedy;  ///< what to do, where something can be done
-  bool lag = false;    ///< of a series that has not ended: it may be gone as soon as the recorder continues
+  std::string remedy;            ///< what to do, where something can be done
+  bool lag = false;              ///< of a series that has not ended: it may be gone as soon as the recorder continues
+  std::string source_file = {};  ///< of a series with several files, if it concerns one of them
+  std::uint64_t places = 1;      ///< several: it stands for those that were not kept
 };
 
-/// Gathers findings from all threads. Of each `what` the first few are kept, the rest counted, so
-/// that a file in ruins costs no memory.
+/// Gathers findings from all threads. Of each `what` the first few are kept, the rest counted for each
+/// source file, so that a file in ruins costs no memory.
 class Findings {
  public:
   explicit Findings(std::size_t kept_per_kind = 20) : kept_per_kind_(kept_per_kind) {}
@@ -35,15 +37,15 @@ class Findings {
   void ignore_lags();
   bool any_error() const;
   bool any(std::string_view what) const;
-  /// Errors first, then warnings, then information; for each kind with more than were kept, a last
-  /// one says how many more.
+  /// Errors first, then warnings, then information; for each kind with more than were kept, the last
+  /// ones say how many more, and in which source file.
   std::vector<Finding> list() const;
 
  private:
   struct Kind {
     Level level = Level::info;
     std::vector<Finding> kept;
-    std::uint64_t count = 0;
+    std::map<std::string, std::uint64_t> more;  ///< by source file
     std::size_t order = 0;
   };
 

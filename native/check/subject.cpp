@@ -59,11 +59,15 @@ std::vector<std::uint64_t> Subject::grid_position(std::uint64_t number) const {
   return position;
 }
 
+std::string Subject::frame_name(std::uint64_t frame) const {
+  return first_frame ? fmt::format("frame {} of the series", *first_frame + frame) : fmt::format("frame {}", frame);
+}
+
 std::string Subject::where(std::uint64_t number, std::uint64_t address) const {
   if (frames_a_chunk() > 1) {
-    const auto first = number / chunks_a_frame() * frames_a_chunk();
-    return fmt::format("{} frames {} to {}, chunk {} of {} at offset {}", path, first, first + frames_a_chunk() - 1,
-                       number % chunks_a_frame() + 1, chunks_a_frame(), address);
+    const auto first = first_frame.value_or(0) + number / chunks_a_frame() * frames_a_chunk();
+    return fmt::format("{} frames {} to {}{}, chunk {} of {} at offset {}", path, first, first + frames_a_chunk() - 1,
+                       first_frame ? " of the series" : "", number % chunks_a_frame() + 1, chunks_a_frame(), address);
   }
   const auto ahead = leading();
   const auto ones = std::count(chunk_shape.begin(), chunk_shape.begin() + static_cast<std::ptrdiff_t>(ahead), 1U);
@@ -71,7 +75,8 @@ std::string Subject::where(std::uint64_t number, std::uint64_t address) const {
     return fmt::format("{} chunk {} at offset {}", path, number, address);
   const auto chunks = chunks_a_frame();
   const auto part = chunks == 1 ? std::string() : fmt::format(", chunk {} of {}", number % chunks + 1, chunks);
-  return fmt::format("{} {} {}{} at offset {}", path, ahead == 1 ? "frame" : "place", number / chunks, part, address);
+  const auto name = ahead == 1 ? frame_name(number / chunks) : fmt::format("place {}", number / chunks);
+  return fmt::format("{} {}{} at offset {}", path, name, part, address);
 }
 
 std::unique_ptr<Subject> make_subject(const TreeDataset& dataset, const Plugins& plugins, std::string& why_not) {
@@ -123,8 +128,6 @@ Result<void> prepare_comparison(Subject& subject) {
   if (!frames || *frames > frames_max)
     return make_error(Errc::too_large, "{} has more than {} frames", subject.path, frames_max);
   subject.frames = *frames;
-  subject.rows = shape[shape.size() - 2];
-  subject.columns = shape[shape.size() - 1];
   subject.frame_marks = std::make_unique<std::atomic<std::uint8_t>[]>(subject.frames);
   subject.compared = true;
   return {};

@@ -33,15 +33,17 @@ struct Subject {
   std::vector<std::uint64_t> frame_at;
   bool compared = false;  ///< its pixels are compared with the reference
 
+  std::optional<std::uint64_t> first_frame;  ///< of a source file: the frame of the series that is row 0
   std::uint64_t frames = 0;
-  std::uint64_t rows = 0;
-  std::uint64_t columns = 0;
   /// Of each frame: what came of the comparison.
   static constexpr std::uint8_t was_compared = 1;
   static constexpr std::uint8_t was_different = 2;
   std::unique_ptr<std::atomic<std::uint8_t>[]> frame_marks;
 
   const store::DatasetInfo& info() const { return tree->info; }
+  /// Of a dataset of frames.
+  std::uint64_t rows() const { return info().shape[info().shape.size() - 2]; }
+  std::uint64_t columns() const { return info().shape.back(); }
   /// Dimensions in front of the frame's: 1, or the axes of a scan. None without a third dimension.
   std::size_t leading() const;
   /// Chunks that a frame lies in, where there are dimensions in front of its own …
@@ -52,6 +54,8 @@ struct Subject {
   std::uint64_t chunk_count() const;
   /// Position of chunk `number` in the grid.
   std::vector<std::uint64_t> grid_position(std::uint64_t number) const;
+  /// "frame 17"; in a source file "frame 45 of the series".
+  std::string frame_name(std::uint64_t frame) const;
   /// "/entry/data/data frame 17 at offset 4096", with "chunk 3 of 16" where a frame has several; of a scan "place".
   std::string where(std::uint64_t number, std::uint64_t address) const;
 };

@@ -21,14 +21,14 @@ struct Patch {
 void compare_patch(const Subject& subject, const Patch& patch, const std::byte* pixels, const ArraySpec& spec,
                    const std::byte* frame, PixelDifferences& differences) {
   const auto type = *subject.info().type;
-  if (patch.columns == subject.columns && patch.chunk_columns == subject.columns) {
-    const auto first = patch.row * subject.columns;
+  if (patch.columns == subject.columns() && patch.chunk_columns == subject.columns()) {
+    const auto first = patch.row * subject.columns();
     compare_pixels(spec.type, frame + first * size_of(spec.type), type, pixels, patch.rows * patch.columns, first,
                    differences);
     return;
   }
   for (std::uint64_t row = 0; row < patch.rows; ++row) {
-    const auto first = (patch.row + row) * subject.columns + patch.column;
+    const auto first = (patch.row + row) * subject.columns() + patch.column;
     compare_pixels(spec.type, frame + first * size_of(spec.type), type,
                    pixels + row * patch.chunk_columns * size_of(type), patch.columns, first, differences);
   }
@@ -38,14 +38,14 @@ void report(const Subject& subject, std::uint64_t frame, const PixelDifferences&
   // A filter that may lose values was chosen by who recorded the file: that it did is no damage.
   const bool lossy = subject.pipeline && subject.pipeline->loses_values();
   for (const auto& difference : differences.first)
-    findings.add(
-        {lossy ? Level::warning : Level::error,
-         lossy ? "a pixel differs, as the dataset's filter does not keep every value" : "a pixel differs",
-         fmt::format("{} frame {}, row {}, column {} ({} pixels of this frame's chunk differ)", subject.path, frame,
-                     difference.position / subject.columns, difference.position % subject.columns, differences.count),
-         difference.expected,
-         difference.actual,
-         {}});
+    findings.add({lossy ? Level::warning : Level::error,
+                  lossy ? "a pixel differs, as the dataset's filter does not keep every value" : "a pixel differs",
+                  fmt::format("{} {}, row {}, column {} ({} pixels of this frame's chunk differ)", subject.path,
+                              subject.frame_name(frame), difference.position / subject.columns(),
+                              difference.position % subject.columns(), differences.count),
+                  difference.expected,
+                  difference.actual,
+                  {}});
 }
 
 }  // namespace
@@ -73,8 +73,8 @@ Result<void> compare_with_reference(Subject& subject, std::uint64_t number, std:
   Patch patch;
   patch.row = position[rank - 2] * chunk[rank - 2];
   patch.column = position[rank - 1] * chunk[rank - 1];
-  patch.rows = std::min(chunk[rank - 2], subject.rows - patch.row);
-  patch.columns = std::min(chunk[rank - 1], subject.columns - patch.column);
+  patch.rows = std::min(chunk[rank - 2], subject.rows() - patch.row);
+  patch.columns = std::min(chunk[rank - 1], subject.columns() - patch.column);
   patch.chunk_columns = chunk[rank - 1];
   // Of a scan each chunk has one frame, or a part of one.
   const std::uint64_t first_frame = rank == 3 ? position[0] * chunk[0] : number / subject.chunks_a_frame();

@@ -97,6 +97,7 @@ Report count_frames(Env& env, const CheckPlan& plan, const Progress::Tell& tell,
       Held held;
       if (const auto read = read_records_of(env, member.path, progress, cancelled, held); !read.ok())
         cannot_read(member.path, read.error());
+      // As in a check: a recovery without `--salvage` leaves such a file as it is.
       if (!held.cut_off) all.frames.take(held.frames, all.description->datasets, member.first_frame);
       all.segments += held.segments;
       all.state = std::max(all.state, held.state);

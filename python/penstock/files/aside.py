@@ -23,7 +23,7 @@ from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from penstock.files.naming import path_while_made
 from penstock.model.errors import PenstockError, UsageError
-from penstock.model.problems import in_words
+from penstock.model.problems import has_working_directory, in_words, no_working_directory
 from penstock.model.text import one_short_line
 
 P = ParamSpec("P")
@@ -52,6 +52,8 @@ class _Here:
 def require_file(path: Path) -> None:
     """A UsageError unless `path` is a file."""
     if not path.exists():
+        if not path.is_absolute() and not has_working_directory():
+            raise no_working_directory()
         made = path_while_made(path)
         what = f"{made.name} next to it is a file that a recorder makes now, or left without a frame"
         raise UsageError(f"{path} does not exist", what if made.is_file() else "check the path")

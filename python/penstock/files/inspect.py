@@ -20,7 +20,16 @@ from penstock.files.hdf5 import (
     value_of,
 )
 from penstock.files.links import JOINED, leads_of, made_by, missing_behind
-from penstock.files.members import Members, Rows, add_storage, can_resume, members_of, shown_from
+from penstock.files.members import (
+    Members,
+    Rows,
+    add_storage,
+    can_resume,
+    is_member,
+    members_of,
+    series_file_of,
+    shown_from,
+)
 from penstock.files.missing import REASONS, RECEIVED, STATES_MAX
 from penstock.files.seal import seal_is_damaged
 from penstock.files.timing import LEDGER, Percentiles, frames_without_row, stage_percentiles
@@ -96,6 +105,7 @@ class FileInfo(BaseModel):
     bytes: int
     definition: str | None = None
     export_of: str | None = None  # the recorded file
+    part_of: str | None = None  # the file that presents the complete series of this source file
     layout: str | None = None  # that it was recorded with, where that is not the default one
     detector: str | None = None
     detector_fields: dict[str, str] = {}
@@ -120,6 +130,12 @@ class FileInfo(BaseModel):
     timing: list[Percentiles] = []
     tree: list[str] = []
     missing: list[str] = []
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether source files of a finished series are missing or not readable."""
+        files = self.members
+        return files is not None and not self.unfinished and bool(files.missing or files.unreadable)
 
 
 def add_recoverable(info: FileInfo, report: CheckReport | None) -> None:
@@ -190,9 +206,12 @@ def inspect_file(path: Path, everything: bool = False) -> FileInfo:
         if maker == "attach":
             info.entries = linked_files(file["/entry"])
             return info
+        if is_member(file):
+            info.part_of = str(series_file_of(file, path))
         _describe(file, info)
         info.export_of = _text(attribute_of(file, "penstock_source")) if maker == "export" else None
-        if maker is None:  # an export's frames are accounted for in the recorded file
+        # The frames of others are accounted for in the recorded file, or in the file of the series.
+        if maker is None and info.part_of is None:
             _account(file, info)
             is_recorded = attribute_of(file, "penstock_file_id") is not None
             if is_recorded and not info.unfinished and seal_is_damaged(path):
@@ -314,6 +333,7 @@ def _describe_members(info: FileInfo, path: Path, datasets: list[str]) -> None:
     data.chunks, data.filters = members.chunks, members.filters
     data.raw_bytes, data.stored_bytes = members.raw_bytes, members.stored_bytes
     info.missing += [_reads_as_fill(name) for name in members.missing]
+    info.missing += [f"frames of a source file: {why}" for why in members.unreadable.values()]
 
 
 def _reads_as_fill(name: str) -> str:
@@ -339,7 +359,7 @@ def _describe(file: h5py.File, info: FileInfo) -> None:
         text = _with_units(entry, _place(entry, f"instrument/detector/{name}"))
         if text is not None:
             info.detector_fields[name] = text
-    if info.end_time is None:
+    if info.end_time is None and info.part_of is None:
         info.missing.append(_UNFINISHED_SERIES)
 
 
@@ -396,7 +416,7 @@ def _account(file: h5py.File, info: FileInfo) -> None:
 
 def _set_apart_unreachable(file: h5py.File, info: FileInfo, received: Rows) -> None:
     """Frames read as the fill value if their source file is missing or not readable."""
-    absent = set(info.members.missing + info.members.unreadable) if info.members else set()
+    absent = {*info.members.missing, *info.members.unreadable} if info.members else set()
     data = item_at(file, info.data.path) if absent and info.data else None
     if not isinstance(data, h5py.Dataset) or data.shape[0] > STATES_MAX:
         return

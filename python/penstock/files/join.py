@@ -13,7 +13,7 @@ from penstock.files.aside import aside, require_file, run_aside
 from penstock.files.hdf5 import attribute_of, item_at, open_for_reading, value_of
 from penstock.files.inspect import end_time_place
 from penstock.files.links import JOINED
-from penstock.files.members import completion_of
+from penstock.files.members import completion_of, refuse_part
 from penstock.files.naming import give_name
 from penstock.files.unfinished import unfinished
 from penstock.files.values.attach import is_attached
@@ -46,18 +46,20 @@ class JointFile:
         path = path.resolve()  # of a link the file behind it is meant
         return cls(path, add, _targets_in(path))
 
-    def add(self, files: list[Path]) -> None:
+    def add(self, files: list[Path]) -> int:
         """Writes the file anew, with these behind the others, and replaces it in one step.
 
-        Whoever has it open keeps what was there. A file that is in it already stays where it is. Others that
-        add to it at the same time wait for each other.
+        Whoever has it open keeps what was there. A file that is in it already stays where it is: returns how
+        many these were. Others that add to it at the same time wait for each other.
         """
         require_writable(self.path.parent)
         added = [(self._seen_from_here(path), _entry_of(path)) for path in files]
         with _one_at_a_time(self.path.parent):
             if self.extends and os.path.lexists(self.path):
                 self.targets = _targets_in(self.path)
-            self._replace(list(dict.fromkeys([*self.targets, *added])))
+            together = [*self.targets, *added]
+            self._replace(list(dict.fromkeys(together)))
+            return len(together) - len(self.targets)
 
     def _replace(self, targets: list[tuple[str, str]]) -> None:
         if len(targets) > _ENTRIES_MAX:
@@ -69,7 +71,7 @@ class JointFile:
         try:
             with unfinished([self.path]) as names:
                 new = names[self.path]
-                run_aside(before or new, lambda: _write(new, targets, before))
+                run_aside(before or new, lambda: _write(new, self.path, targets, before))
                 if self.targets:
                     new.replace(self.path)
                 else:
@@ -103,6 +105,7 @@ def _targets_in(path: Path) -> list[tuple[str, str]]:
 @aside
 def _entry_of(path: Path) -> str:
     with open_for_reading(path) as file:
+        refuse_part(file, path)
         entries = [name for name in file if attribute_of(item_at(file, name), "NX_class") == "NXentry"]
         if len(entries) != 1:
             raise UsageError(
@@ -133,13 +136,13 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _write(path: Path, targets: list[tuple[str, str]], before: Path | None) -> None:
-    """With the root's attributes of the file `before`, which may be others than Penstock's."""
+def _write(new: Path, path: Path, targets: list[tuple[str, str]], before: Path | None) -> None:
+    """Writes `path` under the name `new`. The root's attributes of `before` may be others than Penstock's."""
     attributes = {}
     if before is not None:
         with open_for_reading(before) as old:
             attributes = dict(old.attrs.items())
-    with _explained(path), h5py.File(path, "x", libver=("v110", "v110")) as file:
+    with _explained(path), h5py.File(new, "x", libver=("v110", "v110")) as file:
         for name, value in ({"NX_class": "NXroot", "default": "entry_1"} | attributes).items():
             file.attrs[name] = value
         file.attrs[JOINED] = len(targets)

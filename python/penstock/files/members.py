@@ -1,7 +1,7 @@
 """A file whose frames lie in others: which those are, and which of them are there."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import h5py
@@ -18,7 +18,7 @@ from penstock.files.hdf5 import (
     open_for_reading,
     raw_bytes_stored,
 )
-from penstock.model.errors import PenstockError
+from penstock.model.errors import PenstockError, UsageError
 from penstock.model.text import how_to_complete
 
 _NAMES = "/entry/penstock/members"
@@ -31,7 +31,7 @@ class Members(BaseModel):
     layout: str
     names: list[str]
     missing: list[str] = []
-    unreadable: list[str] = []
+    unreadable: dict[str, str] = {}  # by name: why
     chunks: list[int] | None = None
     filters: list[str] = []
     raw_bytes: int = 0
@@ -42,7 +42,7 @@ class Members(BaseModel):
         text = f"{self.layout}, frames in {len(self.names)} other{'s' if len(self.names) != 1 else ''}"
         for what, names in (("not there", self.missing), ("not readable", self.unreadable)):
             if names:
-                shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+                shown = ", ".join(list(names)[:3]) + (", …" if len(names) > 3 else "")
                 text += f"; {len(names)} {what}: {shown}"
         return text
 
@@ -50,6 +50,22 @@ class Members(BaseModel):
 def is_member(file: h5py.File) -> bool:
     """Whether a master file shows this one's frames."""
     return attribute_of(file, "penstock_member") is not None
+
+
+def series_file_of(file: h5py.File, path: Path) -> Path:
+    """Returns the file that presents the complete series of this source file."""
+    name = attribute_of(file, "penstock_master")
+    return path.with_name(Path(name).name) if isinstance(name, str) and name else path
+
+
+def refuse_part(file: h5py.File, path: Path) -> None:
+    """UsageError: the file is a source file, and so has only a part of its series."""
+    if is_member(file):
+        series = series_file_of(file, path)
+        raise UsageError(
+            f"{path} is a source file: it holds a part of a series",
+            f"name the file that presents the complete series{'' if series == path else f': {series}'}",
+        )
 
 
 def can_resume(file: h5py.File) -> bool:
@@ -94,33 +110,69 @@ def add_storage(members: Members, path: Path, datasets: list[str]) -> None:
                             members.filters = filters_of(frames)
                         members.raw_bytes += raw_bytes_stored(frames)
                         members.stored_bytes += int(frames.id.get_storage_size())
-        except PenstockError:
-            members.unreadable.append(name)
+        except PenstockError as error:
+            members.unreadable[name] = str(error)
 
 
-def shown_from(dataset: h5py.Dataset, names: Collection[str], nested: bool = True) -> Rows:
+def shown_from(dataset: h5py.Dataset, names: Collection[str]) -> Rows:
     """Returns True for each frame of a virtual dataset that one of these source files has."""
     rows = numpy.zeros(dataset.shape[0], bool)
+    for name, stretch in _mapped(dataset):
+        if name in names:
+            rows[stretch] = True
+    return rows
+
+
+def source_of(dataset: h5py.Dataset, frame: int) -> tuple[Path, slice] | None:
+    """Returns the source file of a frame of a virtual dataset, with a range of frames that it has."""
+    if not dataset.is_virtual or dataset.ndim != 3:
+        return None
+    folder = Path(os.fsdecode(dataset.file.filename)).parent
+    found = (
+        (folder / name, stretch)
+        for name, stretch in _mapped(dataset)
+        if stretch.start <= frame < stretch.stop
+    )
+    return next(found, None)
+
+
+def why_unreadable(path: Path) -> PenstockError | None:
+    """Returns why HDF5 cannot open the file."""
+    try:
+        with open_for_reading(path):
+            return None
+    except PenstockError as error:
+        return error
+
+
+def files_without(dataset: h5py.Dataset, first: int, end: int) -> list[str]:
+    """Returns the source files of a virtual dataset that have frames, but none of `first` to `end` - 1."""
+    mapped = list(_mapped(dataset))
+    inside = {name for name, stretch in mapped if stretch.start < end and first < stretch.stop}
+    return sorted({name for name, _ in mapped} - inside)
+
+
+def _mapped(dataset: h5py.Dataset, nested: bool = True) -> Iterator[tuple[str, slice]]:
+    """Yields source files of a virtual dataset, each with a range of the frames that it has."""
+    length = dataset.shape[0]
     properties = dataset.id.get_create_plist()
     for number in range(properties.get_virtual_count() if dataset.is_virtual else 0):
         name = from_mapping(properties.get_virtual_filename(number))
         space = properties.get_virtual_vspace(number)
         if space.get_select_type() == h5py.h5s.SEL_ALL:
-            start, stride, count, block = 0, 1, 1, len(rows)
+            start, stride, count, block = 0, 1, 1, length
         elif space.get_select_type() == h5py.h5s.SEL_HYPERSLABS and space.is_regular_hyperslab():
             start, stride, count, block = (int(each[0]) for each in space.get_regular_hyperslab())
         else:
             continue
-        if name in names:
-            for first in range(start, min(start + count * stride, len(rows)), max(1, stride)):
-                rows[first : first + block] = True
-        elif name == "." and nested:  # a part of the mappings
+        if name != ".":
+            for first in range(start, min(start + count * stride, length), max(1, stride)):
+                yield name, slice(first, min(first + block, length))
+        elif nested:  # a part of the mappings
             part = item_at(dataset.file, from_mapping(properties.get_virtual_dsetname(number)))
             if isinstance(part, h5py.Dataset) and part.ndim:
-                inner = shown_from(part, names, nested=False)
-                place = rows[start : start + len(inner)]
-                place |= inner[: len(place)]
-    return rows
+                for inner, stretch in _mapped(part, nested=False):
+                    yield inner, slice(min(start + stretch.start, length), min(start + stretch.stop, length))
 
 
 def _names_like(folder: Path, pattern: str) -> list[str]:

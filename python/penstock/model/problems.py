@@ -192,6 +192,8 @@ def reason_of(error: Exception) -> str:
         return "it is not UTF-8 text"
     number = getattr(error, "errno", None)
     text = getattr(error, "strerror", None)
+    if number in _SYSTEM and "error message = '" in str(text):
+        return _SYSTEM[number]  # HDF5's text has the number, too, and addresses of buffers
     if text and number is not None and text != os.strerror(number):
         return str(text)  # an OSError of ours
     if number in _SYSTEM:
@@ -221,8 +223,8 @@ def in_words(error: Exception) -> PenstockError:
         return PenstockError("this machine is out of memory", _REMEDIES[errno.ENOMEM])
     if not isinstance(error, OSError):
         return PenstockError(f"a text cannot be read or written: {error}", "set LC_ALL=C.UTF-8 and repeat")
-    if isinstance(error, FileNotFoundError) and error.filename is None and not _has_working_directory():
-        return PenstockError("the working directory no longer exists", "change to another one with `cd`")
+    if isinstance(error, FileNotFoundError) and error.filename is None and not has_working_directory():
+        return no_working_directory()
     remedy = _REMEDIES.get(error.errno or 0, "correct the cause, and repeat the command")
     if error.filename is None:
         return PenstockError(f"the system refused an operation: {reason_of(error)}", remedy)
@@ -234,7 +236,11 @@ def in_words(error: Exception) -> PenstockError:
     return kind(f"{path}: {why}", remedy)
 
 
-def _has_working_directory() -> bool:
+def no_working_directory() -> PenstockError:
+    return PenstockError("the working directory no longer exists", "change to another one with `cd`")
+
+
+def has_working_directory() -> bool:
     try:
         return bool(os.getcwd())  # noqa: PTH109  (the error is the question)
     except OSError:
@@ -243,7 +249,7 @@ def _has_working_directory() -> bool:
 
 def _closed_directory(path: str) -> str:
     """Returns the first directory on the way to `path` that this user may not enter; "" if there is none."""
-    if not os.path.isabs(path) and not _has_working_directory():  # noqa: PTH117
+    if not os.path.isabs(path) and not has_working_directory():  # noqa: PTH117
         return ""
     above = reversed(Path(path).absolute().parents)
     return next((str(each) for each in above if each.is_dir() and not os.access(each, os.X_OK)), "")

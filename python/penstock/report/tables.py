@@ -1,6 +1,7 @@
 """Detectors, files and findings as tables."""
 
 import itertools
+import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +27,14 @@ from penstock.model.findings import (
     names_completion,
 )
 from penstock.model.plans import DetectorPlan, FilesTarget, FilterPlan, RecorderPlan, TcpSourcePlan, TcpTarget
-from penstock.model.text import counted, harmless, how_to_complete, how_to_complete_cut, missing_words
+from penstock.model.text import (
+    counted,
+    harmless,
+    how_to_complete,
+    how_to_complete_cut,
+    missing_words,
+    recover_command,
+)
 from penstock.model.units import (
     format_size,
     human_bytes,
@@ -42,6 +50,7 @@ if TYPE_CHECKING:  # it loads HDF5
 _COLUMNS_SHOWN = 10
 _PLACES_SHOWN = 3
 _RANGES_SHOWN = 10
+_NAMES_SHOWN = 3
 # A frame is written with its segment.
 _WITH_WAIT = {"write": "; includes the wait for the rest of its segment"}
 _LEVEL_STYLE = {"error": "bold red", "warning": "yellow", "info": "cyan"}
@@ -101,6 +110,8 @@ def info_page(info: "FileInfo") -> RenderableType:
     if info.recoverable is not None:
         frames = max(info.frames_announced or 0, info.data.shape[0] if info.data else 0, info.recoverable)
         rows["unfinished"] = (_so_far if info.being_recorded else _recoverable)(info.recoverable, frames)
+    if info.part_of is not None:
+        rows["source file"] = f"it has a part of the series in {info.part_of}"
     for number, entry in enumerate(info.entries):
         rows["entries" if number == 0 else " " * number] = entry
     if info.members is not None:
@@ -128,11 +139,35 @@ def info_page(info: "FileInfo") -> RenderableType:
     for number, text in enumerate(info.missing):
         rows["missing" if number == 0 else " " * number] = text
     parts: list[RenderableType] = [fact_table(rows)]
-    if info.recoverable is not None and not info.being_recorded:
+    if remedy := _remedy_of(info):
         # One line, for copying.
-        remedy = f"what to do: {how_to_complete(info.file, info.can_resume)}"
-        parts.append(Text(remedy, no_wrap=True, overflow="ignore"))
+        parts.append(Text(f"what to do: {remedy}", no_wrap=True, overflow="ignore"))
     return Group(*parts, Text(""), Text("\n".join(info.tree)))
+
+
+def _remedy_of(info: "FileInfo") -> str:
+    """Returns what to do about a file; "" if nothing is wrong with it."""
+    cut = info.members.unreadable if info.members and not info.being_recorded else {}
+    if cut and info.unfinished:
+        return (
+            f"copy {_first_names(cut)} again from the source, then {recover_command(info.file)};"
+            " if there is no other copy: add --salvage"
+        )
+    if cut:
+        return (
+            f"copy {_first_names(cut)} again from the source; if there is no other copy:"
+            f" {recover_command(info.file)} --salvage"
+        )
+    if info.recoverable is not None and not info.being_recorded:
+        return how_to_complete(info.file, info.can_resume)
+    if info.part_of is None:
+        return ""
+    return f"name the file of the series: penstock info {shlex.quote(info.part_of)}"
+
+
+def _first_names(names: Iterable[str]) -> str:
+    shown = list(names)
+    return ", ".join(shown[:_NAMES_SHOWN]) + (", …" if len(shown) > _NAMES_SHOWN else "")
 
 
 def _length(text: str) -> str:

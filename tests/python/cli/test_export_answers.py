@@ -183,6 +183,47 @@ def test_damage_is_reported_as_what_it_is_in_the_copy(
     assert ("same bytes" in done.stderr) == ("same bytes" in words)
 
 
+def damage(source_file: Path, row: int) -> None:
+    """Inverts a byte of a frame's chunk."""
+    with h5py.File(source_file) as file:
+        chunk = file["/entry/data/data"].id.get_chunk_info_by_coord((row, 0, 0))
+    with source_file.open("r+b") as raw:
+        raw.seek(chunk.byte_offset + chunk.size - 1)
+        byte = raw.read(1)[0]
+        raw.seek(-1, 1)
+        raw.write(bytes([byte ^ 0xFF]))
+
+
+@pytest.mark.parametrize(
+    ("frames", "code", "words"),
+    [
+        ("0:3", 0, "damaged, but not in the copied frames"),
+        ("3:4", 0, "damaged, but not in the copied frames"),
+        ("3:5", 1, "leave the damaged frames out (--frames)"),
+    ],
+)
+def test_damage_in_a_source_file_has_the_frame_number_of_the_series(
+    series: Callable[[str], Path], frames: str, code: int, words: str
+) -> None:
+    path = series("split")
+    damage(path.with_name("s_member_1.h5"), 1)
+    done = export(path, "--for", "xds", "--copy", "--frames", frames)
+    assert (done.exit_code, words in done.stderr) == (code, True), done.stderr
+    assert "s_member_1.h5: /entry/data/data frame 4 of the series at offset" in done.stderr
+
+
+def test_cut_source_file_is_left_out_of_a_copy(series: Callable[[str], Path]) -> None:
+    path = series("split")
+    cut = path.with_name("s_member_1.h5")
+    with cut.open("r+b") as file:
+        file.truncate(cut.stat().st_size // 2)
+    part = export(path, "--for", "xds", "--copy", "--frames", "0:3")
+    assert part.exit_code == 0, part.stderr
+    assert "damaged, but not in the copied frames" in part.stderr
+    with h5py.File(path.with_name("s_master.h5")) as file:
+        assert numpy.array_equal(file["/entry/data/images"][...], sent.frames_of(0)[:3])
+
+
 @pytest.mark.parametrize(("file", "output"), [("", None), ("s.h5", "")])
 def test_empty_name_is_wrong_usage(
     recorded: dict[str, Path], file: str, output: str | None, monkeypatch: pytest.MonkeyPatch

@@ -289,6 +289,17 @@ def test_working_directory_that_is_gone_is_an_error_in_words(
     assert ended.code in codes_of(line), ended
 
 
+@pytest.mark.parametrize("line", ["info x.h5", "check x.h5", "view x.h5"])
+def test_relative_path_in_a_working_directory_that_is_gone_is_not_called_wrong(
+    line: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert "the working directory no longer exists" in run(line).err
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("line", [each for each in PRINTING if not each.startswith(("-", "help"))])
 def test_signal_before_the_command_starts_ends_it(line: str, number: signal.Signals, run: Run) -> None:
@@ -350,6 +361,10 @@ def test_closed_standard_stream_is_no_traceback(closed: str) -> None:
         (PermissionError(errno.EACCES, "", "/etc/shadow"), "/etc/shadow: permission denied"),
         (OSError(errno.ENOSPC, ""), "the system refused an operation: no space left on the storage"),
         (OSError(errno.ENOSPC, "", b"/data/x"), "/data/x: no space left on the storage"),
+        (
+            OSError(errno.ENOSPC, "write failed: errno = 28, error message = 'No space', buf = 0x40", "/x"),
+            "/x: no space left on the storage",
+        ),
         (OSError(errno.EIO, "", 7), "7: the storage reports an input/output error"),
         (OSError("words of a library"), "the system refused an operation: words of a library"),
         (FileNotFoundError(errno.ENOENT, ""), "the system refused an operation: it does not exist"),

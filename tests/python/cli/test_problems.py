@@ -266,6 +266,14 @@ def test_every_number_of_every_command_is_refused_in_our_words() -> None:
             assert f'{option.opts[0]}: "x1" is not a ' in shown.output, shown.output
 
 
+def test_help_of_json_names_only_options_of_the_command() -> None:
+    for names, command in commands_below(typer.main.get_command(application), ()):
+        options = {name for each in command.params for name in each.opts}
+        for option in command.params:
+            if "--json" in option.opts:
+                assert set(re.findall(r"--[a-z-]+", option.help)) <= options, names
+
+
 def test_every_empty_path_of_every_command_is_named_as_empty() -> None:
     """Python takes it for the current directory."""
     tried = 0

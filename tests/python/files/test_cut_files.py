@@ -1,6 +1,7 @@
 """Files whose end is cut off, as after an interrupted `cp`: `recover` and `check` call no frame complete that
 cannot be read."""
 
+import io
 import os
 import random
 import shutil
@@ -13,14 +14,16 @@ import hdf5plugin  # noqa: F401
 import numpy
 import pytest
 from damage import FRAMES, Specimen, make_pair
+from rich.console import Console
 from rounds import seed
 
-from penstock.files.inspect import inspect_file
+from penstock.files.inspect import add_recoverable, inspect_file
 from penstock.model.errors import PenstockError
 from penstock.model.events import CheckReport, RecoverReport
 from penstock.model.findings import is_clean
 from penstock.programs.check import check, check_plan, count_recoverable
 from penstock.programs.recover import recover
+from penstock.report.tables import info_page
 
 LAYOUTS = ("plain", "blocks", "slots", "split")
 NOTHING_LEFT = ("description", "no segments of frames")  # then nothing is changed
@@ -187,10 +190,17 @@ def test_check_promises_no_frame_of_a_finished_source_file_that_is_cut(tmp_path:
         stream.truncate(end_of_file(source) - 1)
     before = try_check(file)
     counted = count_recoverable(file)
-    report = recover(file, False, lambda _: None)
-    assert before.recoverable == report.frames - report.missing
     assert counted is not None
-    assert counted.recoverable == before.recoverable, "`info` shows this count"
+    info = inspect_file(file)
+    add_recoverable(info, counted)
+    page = io.StringIO()
+    Console(file=page, width=200).print(info_page(info), crop=False)
+    shown = page.getvalue()
+    assert f"{before.recoverable} of {FRAMES} frames can be recovered" in shown
+    assert f"what to do: copy {source.name} again from the source, then penstock recover" in shown
+    assert "if there is no other copy: add --salvage" in shown
+    report = recover(file, False, lambda _: None)
+    assert counted.recoverable == before.recoverable == report.frames - report.missing
     remedy = next(each.remedy for each in report.findings if each.where == source.name)
     assert remedy.startswith("readers fail on its frames: copy it again")
     salvaged = recover(file, False, lambda _: None, salvage=True)

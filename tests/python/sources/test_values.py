@@ -29,7 +29,7 @@ from penstock.files.values.attach import How, attach, safe_names
 from penstock.files.values.join import by_number, by_time, linear
 from penstock.files.values.journal import JournalState, JournalWriter, read_journal
 from penstock.model import values as model
-from penstock.model.errors import UsageError
+from penstock.model.errors import PenstockError, UsageError
 from penstock.programs.collect import Counts
 
 silx_open: Any = silx.io.utils.open
@@ -494,6 +494,30 @@ def test_series_that_cannot_be_joined(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a journal"):
         attach(a_series(tmp_path / "t.h5", 3), [tmp_path / "s.h5"], None, How(), dry_run=False)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s.h5", "t.h5"]
+
+
+@pytest.mark.parametrize(
+    "size", [0, 40, 64, 70]
+)  # an empty file, parts of the header, and of the first batch
+def test_journal_without_values_is_an_error(tmp_path: Path, size: int) -> None:
+    cut = tmp_path / "cut.pnval"
+    cut.write_bytes(GOLDEN.read_bytes()[:size])
+    series = a_series(tmp_path / "s.h5", 3)
+    for dry_run in (False, True):
+        with pytest.raises(PenstockError, match=r"there are no values to attach: .*cut\.pnval") as error:
+            attach(series, [cut], None, How(), dry_run=dry_run)
+        assert "copy it again from its source, or name journals with values" in error.value.remedy
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cut.pnval", "s.h5"]
+
+
+def test_incomplete_end_of_a_journal_is_a_warning_with_a_remedy(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.pnval"
+    cut.write_bytes(GOLDEN.read_bytes()[:-1])
+    done = attach(a_series(tmp_path / "s.h5", 3), [cut], None, How(), dry_run=True)
+    (note,) = [each for each in done.notes if "cut.pnval" in each]
+    assert note.startswith("warning: ")
+    assert "it is cut off, or its writer was killed; if it is a copy, copy it again" in note
+    assert "acknowledged" not in note
 
 
 def test_names_are_safe_and_differ() -> None:

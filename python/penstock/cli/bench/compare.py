@@ -13,7 +13,6 @@ from penstock.bench.compare.sets import RunSet, documents_in, read_sets
 from penstock.bench.compare.storages import EXIT_CODES, compare
 from penstock.bench.compare.targets import are_directories, is_target, newest_sets
 from penstock.bench.compare.trend import WINDOW, trend
-from penstock.cli.bench.running import Json
 from penstock.cli.common import answers, out, print_json, require_new
 from penstock.files.catalogue import Catalogue, default_path
 from penstock.files.space import write_document
@@ -36,9 +35,9 @@ def compare_command(
         list[Path],
         typer.Argument(
             metavar="DOCUMENT",
-            help="A and B: documents of runs, verdicts or campaigns, folders of them, two rehearsals, or two"
-            " targets, whose newest measurements are looked up in the run index. With --trend: any number of"
-            " documents.",
+            help="Two documents, A and B, of runs, verdicts or campaigns; folders of them; two rehearsals; or"
+            " two targets, whose newest measurements are looked up in the run index. With --trend: any number"
+            " of documents.",
         ),
     ],
     threshold: Annotated[
@@ -98,7 +97,9 @@ def compare_command(
             rich_help_panel=panels.OUTPUT,
         ),
     ] = None,
-    json: Json = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the comparison as JSON.", rich_help_panel=panels.OUTPUT)
+    ] = False,
 ) -> None:
     """Compare two verdicts, targets or sets of measurements: report whether B is better or worse than A.
 

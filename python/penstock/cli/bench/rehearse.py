@@ -223,10 +223,11 @@ def rehearse_command(
     require_new(output)
     require_new(report, "--report")
     configuration = configuration_from(config, RecordOptions())
+    memory = size_option(replay_memory, "--replay-memory")
     with contextlib.ExitStack() as stack:
         images = Images(chosen, encoding=_encoding(encoding), ratio=ratio)
         if replay:
-            images = _replayed(stack, images, replay, size_option(replay_memory, "--replay-memory"))
+            images = _replayed(stack, images, replay, memory)
         request = RehearsalRequest(
             name=title_of(images.detector),
             images=images,

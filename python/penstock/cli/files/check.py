@@ -66,6 +66,7 @@ def check_command(
     code 3: the file has no checksums, because another program wrote or copied it; its frames cannot be
     verified. `--against` still compares its pixels.
     """
+    memory = size_option(replay_memory, "--replay-memory")
     require_file(file)
     from penstock.programs.check import check, check_plan
     from penstock.report.progress import show
@@ -83,7 +84,6 @@ def check_command(
         if against is None or against == "recorded":
             report = run({"recorded": True} if against else None)
         else:
-            memory = size_option(replay_memory, "--replay-memory")
             if not any(Path(name).exists() for name in (against, against.partition("::")[0])):
                 raise UsageError(
                     f"--against {against} does not exist",

@@ -8,6 +8,7 @@ import typer
 from penstock.cli.common import inspects, out, print_json
 from penstock.files.aside import require_file
 from penstock.model import panels
+from penstock.model.errors import ExitCode
 
 
 @inspects
@@ -54,3 +55,5 @@ def info_command(
         from penstock.report.tables import info_page
 
         out().print(info_page(info), crop=False)
+    if info.is_damaged:
+        raise typer.Exit(int(ExitCode.FAILED))

@@ -31,5 +31,6 @@ def join_command(
     from penstock.files.join import JointFile
 
     joint = JointFile.open(together, add=add)
-    joint.add(files)
-    err().print(f"{together}: {counted(len(joint.targets), 'entry', 'entries')}", markup=False)
+    repeated = joint.add(files)
+    there = f"; {counted(repeated, 'file is', 'files are')} an entry already" if repeated else ""
+    err().print(f"{together}: {counted(len(joint.targets), 'entry', 'entries')}{there}", markup=False)

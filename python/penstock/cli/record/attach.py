@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
 from penstock.cli.common import fail, inspects, out, print_json, warn
 from penstock.files.values.attach import How, attach, summary, unfitting_words
@@ -81,16 +82,7 @@ def attach_command(
 
     The new file links to the recorded file, which is not changed. Keep both in the same folder.
     """
-    try:
-        how = How.model_validate(
-            {"by": interpolation, "time": time, "offset_s": offset, "max_age_s": max_age}
-        )
-    except ValueError as error:
-        raise UsageError(
-            f"--interpolation {interpolation}, --time {time}, --offset {offset:g}, --max-age {max_age}:"
-            f" invalid",
-            "--interpolation takes previous, nearest or linear; --time takes exposure or received",
-        ) from error
+    how = _how({"by": interpolation, "time": time, "offset_s": offset, "max_age_s": max_age})
     done = attach(series, journals, output, how, dry_run=dry_run, overwrite=overwrite)
     if json:
         print_json(done)
@@ -107,3 +99,20 @@ def attach_command(
                 "use a different channel name for each source, and send only one type of value per channel",
             )
         )
+
+
+_OPTIONS = {
+    "by": ("--interpolation", "give previous, nearest or linear"),
+    "time": ("--time", "give exposure or received"),
+    "offset_s": ("--offset", "give a number of seconds from -1e9 to 1e9"),
+    "max_age_s": ("--max-age", "give a number of seconds from 0 to 1e9"),
+}
+
+
+def _how(values: dict[str, str | float | None]) -> How:
+    try:
+        return How.model_validate(values)
+    except ValidationError as error:
+        field = str(error.errors()[0]["loc"][0])
+        option, remedy = _OPTIONS[field]
+        raise UsageError(f"{option} {values[field]} is not allowed", remedy) from error

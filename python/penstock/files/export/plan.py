@@ -29,7 +29,15 @@ from penstock.files.hdf5 import (
     value_of,
 )
 from penstock.files.inspect import PLACES, end_time_place, main_dataset
-from penstock.files.members import Rows, completion_of, is_member, members_of, shown_from
+from penstock.files.members import (
+    Rows,
+    completion_of,
+    files_without,
+    members_of,
+    refuse_part,
+    shown_from,
+    why_unreadable,
+)
 from penstock.files.missing import ranges_of
 from penstock.files.timing import LEDGER
 from penstock.model.errors import PenstockError, UsageError
@@ -82,7 +90,8 @@ class Export(BaseModel):
     type: str
     missing: int
     missing_ranges: list[FrameRange] = []
-    absent: list[str] = []  # source files, none of whose frames are exported
+    absent: list[str] = []  # source files that are missing, and none of whose frames are exported
+    outside: list[str] = []  # all source files, none of whose frames are exported
     left_out: list[str]
     parts: list[Part]
     recorded_bytes: int
@@ -135,7 +144,9 @@ def plan_export(
         states = _states_of(file, recorded_frames)
         first, end = _stretch_of(path, stretch, states) if copies else (0, recorded_frames)
         recorded, absent = _recorded_files(file, path, frames, slice(first, end))
+        outside = files_without(frames, first, end) if frames.is_virtual and frames.ndim == 3 else []
         if copies:
+            _require_open([each for each in recorded[1:] if each.name not in outside], path, frames)
             parts = _copied(master, end - first, frames_a_file)
         else:
             parts = _linked(frames, path, master.parent)
@@ -158,6 +169,7 @@ def plan_export(
             missing=int(numpy.count_nonzero(states != _RECEIVED)),
             missing_ranges=[each.shifted(first) for each in ranges_of(states)],
             absent=absent,
+            outside=outside,
             left_out=_other_channels(file, frames),
             parts=parts,
             recorded_bytes=sum(file.stat().st_size for file in recorded),
@@ -183,10 +195,7 @@ def _frames_of(file: h5py.File, path: Path, reader: Reader) -> h5py.Dataset:
     exported = attribute_of(file, "penstock_source")
     if exported is not None:
         raise UsageError(f"{path} is an export", f"name the recorded file: {exported}")
-    if is_member(file):
-        raise UsageError(
-            f"{path} holds a part of a series", "name the file that presents the complete series"
-        )
+    refuse_part(file, path)
     if isinstance(item_at(file, KEPT), h5py.Group):
         _require_end(file, path)  # before its frames: of a series that has just begun none is seen yet
     frames = main_dataset(file)
@@ -493,14 +502,27 @@ def _require_none_of(absent: list[str], path: Path, frames: h5py.Dataset, stretc
         if not lacking[stretch].any():
             return
     shown = ", ".join(absent[:3]) + (", …" if len(absent) > 3 else "")
-    remedy = f"put {'it' if len(absent) == 1 else 'them'} back next to {path.name}"
-    if found := _longest_false(lacking):
-        remedy += f"; or export frames of the other files: --copy --frames {found[0]}:{found[1]}"
     raise PenstockError(
         f"{counted(len(absent), 'source file')} of {path}"
         f" {'is' if len(absent) == 1 else 'are'} missing: {shown}",
-        remedy,
+        f"put {'it' if len(absent) == 1 else 'them'} back next to {path.name}{_other_frames(lacking)}",
     )
+
+
+def _require_open(sources: list[Path], path: Path, frames: h5py.Dataset) -> None:
+    """PenstockError: source files of copied frames cannot be opened, as they are truncated or corrupt."""
+    broken = {source.name: why for source in sources if (why := why_unreadable(source)) is not None}
+    if not broken:
+        return
+    first, *more = broken.values()
+    others = f" (and {counted(len(more), 'other source file')} of {path.name} cannot be read)" if more else ""
+    lacking = shown_from(frames, broken) if frames.ndim == 3 else numpy.ones(frames.shape[0], bool)
+    raise PenstockError(f"{first}{others}", f"{first.remedy}{_other_frames(lacking)}")
+
+
+def _other_frames(lacking: Rows) -> str:
+    found = _longest_false(lacking)
+    return f"; or export frames of the other files: --copy --frames {found[0]}:{found[1]}" if found else ""
 
 
 def _longest_false(rows: Rows) -> tuple[int, int] | None:

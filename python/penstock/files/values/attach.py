@@ -22,7 +22,7 @@ from penstock.files.hdf5 import (
     value_of,
 )
 from penstock.files.inspect import end_time_place, main_dataset
-from penstock.files.members import completion_of
+from penstock.files.members import completion_of, refuse_part
 from penstock.files.naming import give_name
 from penstock.files.unfinished import unfinished
 from penstock.files.values.join import UNKNOWN, By, Ints, by_number, by_time, linear
@@ -40,6 +40,7 @@ _DATES = (f"{TIMING}/series_date", "/entry/start_time", "/entry/penstock/series/
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.]{0,61}[A-Za-z0-9_])?", re.ASCII)
 _STALE_S = 3600.0
 _AGES = (("year", 365.25 * 86400), ("day", 86400.0), ("hour", 3600.0))
+_COPY_AGAIN = "if it is a copy, copy it again from its source"
 _OWN_NAMES = ("values", "per_frame", "recorded", "frames")
 
 
@@ -48,8 +49,8 @@ class How(BaseModel):
 
     by: By = "previous"
     time: Literal["exposure", "received"] | None = None  # None: exposure if it was sent
-    offset_s: float = Field(0.0, ge=-1e9, le=1e9)  # added to the values' times
-    max_age_s: float | None = Field(None, ge=0, le=1e9)
+    offset_s: float = Field(0.0, ge=-1e9, le=1e9, allow_inf_nan=False)  # added to the values' times
+    max_age_s: float | None = Field(None, ge=0, le=1e9, allow_inf_nan=False)
 
 
 class Attached(BaseModel):
@@ -108,6 +109,8 @@ def attach(
     try:
         with Spool(target.parent) as spool:
             states = spool.fill(dict.fromkeys(path.resolve() for path in journals), recorded.name)
+            if states and not spool.channels:
+                raise _without_values(states, spool, series)
             attachment.notes = _notes(states, spool, recorded)
             if dry_run:
                 _write_channels(None, spool, recorded, how, attachment)
@@ -156,6 +159,7 @@ def _is_attached(path: Path) -> bool:
 def recorded_series(path: Path, how: How) -> Recorded:
     """A UsageError where the series is not complete, or has no frames of Penstock."""
     with open_for_reading(path) as file:
+        refuse_part(file, path)
         states = item_at(file, "/entry/penstock/frame_state")
         if not isinstance(states, h5py.Dataset):
             raise UsageError(
@@ -227,16 +231,37 @@ def _nanoseconds(date: str) -> int | None:
     return int(whole) * 1_000_000_000 + int((match[2] or "0").ljust(9, "0"))
 
 
+def _end_of(state: JournalState) -> str:
+    """Returns what a journal lacks at its end; "" if it ends with a batch."""
+    if state.torn_bytes:
+        return (
+            f"{state.path} is incomplete after {counted(state.batches, 'batch', 'batches')} (the last"
+            f" {state.torn_bytes} bytes): it is cut off, or its writer was killed"
+        )
+    return "" if state.batches else f"{state.path} has no values"
+
+
+def _without_values(states: list[JournalState], spool: Spool, series: Path) -> PenstockError:
+    """Returns the error if no journal has a value for the series."""
+    if spool.other_series:
+        return PenstockError(
+            f"the journals have no value for {series}:"
+            f" {counted(spool.other_series, 'value belongs', 'values belong')} to other series",
+            "name the journals that were written during this series",
+        )
+    why = next(filter(None, map(_end_of, states)), f"{states[0].path} has no complete batch")
+    return PenstockError(
+        f"there are no values to attach: {why}", f"{_COPY_AGAIN}, or name journals with values"
+    )
+
+
 def _notes(states: list[JournalState], spool: Spool, recorded: Recorded) -> list[str]:
     notes = []
     for state in states:
         if state.damaged:
             notes.append(f"{state.path}: {state.damaged} records are corrupt and were skipped")
-        if state.torn_bytes:
-            notes.append(
-                f"{state.path}: the last {state.torn_bytes} bytes are incomplete: they were never"
-                f" acknowledged"
-            )
+        if problem := _end_of(state):
+            notes.append(f"warning: {problem}; {_COPY_AGAIN}")
     if spool.repeated:
         notes.append(f"{counted(spool.repeated, 'batch', 'batches')} arrived twice and count once")
     if spool.other_series:

@@ -103,7 +103,7 @@ class JournalState:
     path: Path
     batches: int = 0
     damaged: int = 0  # places with bytes that are not a batch, before the last one
-    torn_bytes: int = 0  # at its end: what was being written when its writer died
+    torn_bytes: int = 0  # at its end: its writer died, or the file is cut off
 
 
 def read_journal(state: JournalState) -> Iterator[Batch]:
@@ -119,7 +119,7 @@ def read_journal(state: JournalState) -> Iterator[Batch]:
             if version != VERSION:
                 raise UsageError(f"{state.path} is a journal of version {version}", "use a newer Penstock")
         elif MAGIC.startswith(head[:8]):
-            state.torn_bytes = size  # its writer died at once
+            state.torn_bytes = size  # its writer died at once, or it is cut off
             return
         else:
             raise UsageError(f"{state.path} is not a journal of values", "name files of `penstock collect`")

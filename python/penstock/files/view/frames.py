@@ -22,7 +22,7 @@ from penstock.files.hdf5 import (
 )
 from penstock.files.images import hdf5_images
 from penstock.files.inspect import end_time_place, joined_entries, main_dataset
-from penstock.files.members import completion_of
+from penstock.files.members import completion_of, source_of, why_unreadable
 from penstock.files.missing import REASONS
 from penstock.files.timing import LEDGER
 from penstock.files.tree import items_of
@@ -120,8 +120,19 @@ class Frames:
             if not valid.any() and not self._has_values(which, index):
                 return None
         except (OSError, RuntimeError, ValueError, KeyError) as error:
-            raise hdf5_images.unreadable(dataset, self._path, index, error) from error
+            raise self._unreadable(dataset, index, error) from error
         return pixels, valid
+
+    def _unreadable(self, dataset: h5py.Dataset, index: int, error: Exception) -> PenstockError:
+        source = source_of(dataset, index)
+        if source is None:
+            return hdf5_images.unreadable(dataset, self._path, index, error)
+        file, frames = source
+        has = f"frames {frames.start} to {frames.stop - 1}"
+        if why := why_unreadable(file):
+            return PenstockError(f"frame {index} cannot be read: {why}; it has {has}", why.remedy)
+        corrupt = hdf5_images.unreadable(dataset, self._path, index, error)
+        return PenstockError(f"{corrupt}; it is in {file.name}, which has {has}", corrupt.remedy)
 
     def _has_values(self, which: int, index: int) -> bool:
         dataset = self._datasets[which]
