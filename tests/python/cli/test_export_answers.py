@@ -224,6 +224,18 @@ def test_cut_source_file_is_left_out_of_a_copy(series: Callable[[str], Path]) ->
         assert numpy.array_equal(file["/entry/data/images"][...], sent.frames_of(0)[:3])
 
 
+@pytest.mark.parametrize(("frames", "code"), [("0:3", 0), ("0:4", 1)])
+def test_further_places_in_a_source_file_without_copied_frames_are_left_out(
+    series: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, frames: str, code: int
+) -> None:
+    places = ("s_member_1.h5: /entry/data/data frame 5 of the series", "s_member_1.h5: 5 more")
+    found = [FRAME | {"where": place} for place in places]
+    findings = [Finding.model_validate({"level": "error", **each}) for each in found]
+    checked_as(monkeypatch, ok=False, findings=findings)
+    done = export(series("split"), "--for", "xds", "--copy", "--frames", frames)
+    assert done.exit_code == code, done.stderr
+
+
 @pytest.mark.parametrize(("file", "output"), [("", None), ("s.h5", "")])
 def test_empty_name_is_wrong_usage(
     recorded: dict[str, Path], file: str, output: str | None, monkeypatch: pytest.MonkeyPatch
