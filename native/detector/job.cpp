@@ -40,7 +40,7 @@ std::uint64_t window_bytes_of(const ToTcp& tcp) {
   return tcp.window_bytes > 0 ? tcp.window_bytes : stream::default_window_bytes();
 }
 
-void tell_wait(const EventSink& emit, const stream::TcpWait& wait) {
+void tell_wait(const EventSink& emit, const stream::SenderWait& wait) {
   const auto seconds_of = [](std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); };
   emit("waiting", {{"address", wait.address},
                    {"seconds", seconds_of(wait.patience)},
@@ -58,7 +58,7 @@ Result<Senders> open_tcp(const ToTcp& tcp, const DetectorPlan& plan, const JobCo
   options.client = "penstock-detector " + plan.detector_name;
   options.connect_timeout = milliseconds_of(plan.connect_timeout_s);
   options.reconnect_timeout = milliseconds_of(plan.reconnect_timeout_s);
-  options.on_wait = [&context](const stream::TcpWait& wait) { tell_wait(context.emit, wait); };
+  options.on_wait = [&context](const stream::SenderWait& wait) { tell_wait(context.emit, wait); };
   const auto streams = plan.elements ? plan.elements->count() : tcp.peers.size();
   options.window_bytes = window_bytes_of(tcp) / streams;
   Senders senders;
@@ -72,11 +72,14 @@ Result<Senders> open_tcp(const ToTcp& tcp, const DetectorPlan& plan, const JobCo
   return senders;
 }
 
-Result<Senders> open_zmq(const ToZmq& zmq) {
+Result<Senders> open_zmq(const ToZmq& zmq, const DetectorPlan& plan, const JobContext& context) {
   Senders senders;
   for (const auto& endpoint : zmq.endpoints) {
     stream::ZmqSenderOptions options;
     options.endpoint = endpoint;
+    options.connect_timeout = milliseconds_of(plan.connect_timeout_s);
+    options.reconnect_timeout = milliseconds_of(plan.reconnect_timeout_s);
+    options.on_wait = [&context](const stream::SenderWait& wait) { tell_wait(context.emit, wait); };
     PEN_ASSIGN(auto sender, stream::ZmqSender::open(options));
     senders.push_back(std::move(sender));
   }
@@ -86,7 +89,8 @@ Result<Senders> open_zmq(const ToZmq& zmq) {
 Result<std::unique_ptr<stream::FrameSender>> open_sender(const DetectorPlan& plan, const JobContext& context) {
   if (const auto* files = std::get_if<ToFiles>(&plan.to)) return open_file_sender(context.env, *files);
   const auto* tcp = std::get_if<ToTcp>(&plan.to);
-  PEN_ASSIGN(auto senders, tcp != nullptr ? open_tcp(*tcp, plan, context) : open_zmq(std::get<ToZmq>(plan.to)));
+  PEN_ASSIGN(auto senders,
+             tcp != nullptr ? open_tcp(*tcp, plan, context) : open_zmq(std::get<ToZmq>(plan.to), plan, context));
   if (!plan.elements) return stream::make_spread_sender(std::move(senders));
   const auto told = plan.elements_told ? stream::ElementTold::in_start : stream::ElementTold::nowhere;
   return stream::make_element_sender(std::move(senders), *plan.elements, told);

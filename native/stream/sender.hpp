@@ -21,6 +21,20 @@ struct Receipt {
   std::string first_refusal;     ///< the first of those errors
 };
 
+/// A sender waits for a connection, or for a receiver that takes no frames.
+struct SenderWait {
+  std::string address;
+  std::chrono::nanoseconds patience{};  ///< altogether
+  std::chrono::nanoseconds left{};
+  bool over = false;        ///< there is a connection again, or frames are acknowledged again
+  std::string reason = {};  ///< the receiver's, why it takes no frames: "storage full: waiting"; empty: no connection
+};
+
+/// Between two words about one wait.
+constexpr std::chrono::seconds sender_wait_interval{1};
+/// A shorter wait for the first connection is not worth a word.
+constexpr std::chrono::milliseconds sender_first_wait{500};
+
 class FrameSender {
  public:
   virtual ~FrameSender() = default;

@@ -231,7 +231,7 @@ class PosixFile final : public File {
     const int how = (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
     if (uninterrupted([&] { return ::flock(fd_, how); }) == 0) return {};
     const int failure = errno;
-    if (failure == EWOULDBLOCK || (failure == EACCES && has_locks_of_smb(fd_)))
+    if (is_held(fd_, failure))
       return make_error(Errc::locked, "{} is in use by another process; stop that one or choose another file", path_);
     if (!is_refusal(Aid::lock, failure)) return errno_error(failure, fmt::format("lock {}", path_));
     // HDF5 itself goes on without locks in that case.

@@ -70,16 +70,21 @@ void note_refusal(Aid aid, int descriptor, const std::string& path, int errnum) 
   if (const auto listener = listeners().first(aid, info.st_dev)) listener({aid, path, reason_of_errno(errnum)});
 }
 
-bool is_refusal(Aid aid, int errnum) {
+namespace {
+
+/// What file systems answer where another program has the lock.
+bool is_busy(int errnum) { return errnum == EWOULDBLOCK || errnum == EBUSY || errnum == EDEADLK; }
+
+bool is_for_want_of_space(int errnum) { return errnum == ENOSPC || errnum == EDQUOT || errnum == EFBIG; }
+
+/// Few errors: without direct I/O the same call could fail in the same way.
+bool is_about_direct(int errnum) {
   switch (errnum) {
     case ENOSYS:
     case EOPNOTSUPP:
     case errno_not_supported:
-    case EINVAL: return true;
-    case EPERM: return aid == Aid::direct;
-    case EINTR: return aid == Aid::reserve;
-    case ENOLCK:
-    case EACCES: return aid == Aid::lock;
+    case EINVAL:
+    case EPERM: return true;
     default: return false;
   }
 }
@@ -89,6 +94,21 @@ bool has_locks_of_smb(int descriptor) {
   if (::fstatfs(descriptor, &info) != 0) return false;
   const auto kind = static_cast<std::uint32_t>(info.f_type);
   return kind == CIFS_SUPER_MAGIC || kind == SMB2_SUPER_MAGIC;
+}
+
+}  // namespace
+
+bool is_refusal(Aid aid, int errnum) {
+  switch (aid) {
+    case Aid::lock: return !is_busy(errnum) && errnum != EIO && errnum != ESTALE && errnum != EBADF;
+    case Aid::direct: return is_about_direct(errnum);
+    case Aid::reserve: return !is_for_want_of_space(errnum) && errnum != EIO;
+  }
+  return false;
+}
+
+bool is_held(int descriptor, int errnum) {
+  return is_busy(errnum) || (errnum == EACCES && has_locks_of_smb(descriptor));
 }
 
 }  // namespace penstock

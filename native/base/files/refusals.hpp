@@ -1,6 +1,6 @@
 /// What a file system may refuse, and files do without: locks, direct I/O, reserved space.
 ///
-/// Which error a file system answers with depends on the file system, its mount options and the kernel. The tables here
+/// Which error a file system answers with depends on the file system, its mount options and the kernel. The rules here
 /// are about that alone; files (env.cpp) decide what to do instead.
 #pragma once
 
@@ -29,12 +29,13 @@ std::string text_of(const Refusal& refusal);
 /// For files: notifies the listener of the first refusal of this aid by the file system that has `descriptor`.
 void note_refusal(Aid aid, int descriptor, const std::string& path, int errnum);
 
-/// Whether a call that failed with `errnum` asked for something that the file system, its server or the kernel lacks,
-/// so that the same is possible without.
+/// Whether a call that failed with `errnum` asked for something that the file system, its server, the kernel or a
+/// filter of system calls refuses, so that the same is possible without. Files do without locks and reserved space, so
+/// each error is a refusal of those, except a broken storage, want of space and a lock that another program has.
 bool is_refusal(Aid aid, int errnum);
 
-/// Whether locks of `descriptor` that others hold are reported as EACCES, as SMB does.
-bool has_locks_of_smb(int descriptor);
+/// Whether a lock that failed with `errnum` is one that another program has. SMB reports that as EACCES.
+bool is_held(int descriptor, int errnum);
 
 /// Makes a system call again while a signal interrupts it. Not for ever: some file systems interrupt each.
 template <typename Call>

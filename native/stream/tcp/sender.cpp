@@ -22,14 +22,15 @@ using namespace std::chrono_literals;
 
 constexpr auto poll_interval = 100ms;                 ///< after which a wait looks at cancel()
 constexpr auto retry_pause = 50ms;                    ///< between attempts to connect
-constexpr std::int64_t wait_tell_ns = 1'000'000'000;  ///< between words about a wait for a connection
-constexpr std::int64_t first_wait_ns = 500'000'000;   ///< not worth a word, before the first connection
 constexpr std::int64_t look_interval_ns = 1'000'000;  ///< between looks for replies while sending
 constexpr std::size_t reply_bytes_max = 1 << 20;
 constexpr std::size_t pieces_max = 128;
 constexpr std::uint64_t large_payload_bytes = 64 << 10;  ///< not worth waiting for company
 /// Connections lost one after another without a word on the series: the receiver will not have it.
 constexpr int fruitless_connections_max = 5;
+
+constexpr std::int64_t wait_tell_ns = std::chrono::nanoseconds(sender_wait_interval).count();
+constexpr std::int64_t first_wait_ns = std::chrono::nanoseconds(sender_first_wait).count();
 
 std::int64_t deadline_after(std::chrono::nanoseconds wait) {
   const auto now_ns = monotonic_ns();

@@ -42,15 +42,6 @@ Result<std::unique_ptr<Source>> make_tcp_source(const TcpSourceOptions& options)
 /// for a segment to fill and for the next sync (a second unless set otherwise) while later ones leave.
 std::uint64_t default_window_bytes();
 
-/// The sender waits for a connection, or for a receiver that takes no frames.
-struct TcpWait {
-  std::string address;
-  std::chrono::nanoseconds patience{};  ///< altogether
-  std::chrono::nanoseconds left{};
-  bool over = false;        ///< there is a connection again, or frames are acknowledged again
-  std::string reason = {};  ///< the receiver's, why it takes no frames: "storage full: waiting"; empty: no connection
-};
-
 struct TcpSenderOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 9900;
@@ -61,7 +52,7 @@ struct TcpSenderOptions {
   std::chrono::milliseconds reconnect_timeout{10000};
   /// Called every second of waiting for a connection (of the first one, after half a second), and at its end; once
   /// when the receiver says why it takes no frames, and when it takes them again. On the thread that uses the sender.
-  std::function<void(const TcpWait&)> on_wait;
+  std::function<void(const SenderWait&)> on_wait;
   /// Unacknowledged payload that is kept for sending again; put() waits beyond.
   std::uint64_t window_bytes = default_window_bytes();
   std::uint64_t window_frames = 65536;

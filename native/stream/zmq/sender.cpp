@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <set>
+#include <utility>
 
 #include "base/time/clock.hpp"
 #include "frame/pool.hpp"
 #include "stream/messages/image_of.hpp"
 #include "stream/messages/message.hpp"
+#include "stream/zmq/monitor.hpp"
 #include "stream/zmq/socket.hpp"
 
 namespace penstock::stream {
@@ -24,10 +27,88 @@ using Owner = std::shared_ptr<const void>;
 
 void release_owner(void*, void* hint) { delete static_cast<Owner*>(hint); }
 
+/// The host as it was given; the port that was really bound.
+std::string bound_address(void* socket, const std::string& given) {
+  const auto bound = last_endpoint(socket, given);
+  const auto given_port = given.rfind(':'), bound_port = bound.rfind(':');
+  if (given_port == std::string::npos || bound_port == std::string::npos) return bound;
+  return given.substr(0, given_port) + bound.substr(bound_port);
+}
+
+/// The connections that there are.
+class Receivers {
+ public:
+  /// As ZmqMonitor::open().
+  Result<void> open(void* context, void* socket) {
+    return monitor_.open(context, socket, ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED);
+  }
+
+  bool any() {
+    while (const auto event = monitor_.take()) {
+      if (event->number == ZMQ_EVENT_DISCONNECTED)
+        connections_.erase(event->value);
+      else
+        connections_.insert(event->value);
+    }
+    return !connections_.empty();
+  }
+
+ private:
+  ZmqMonitor monitor_;
+  std::set<std::uint32_t> connections_;
+};
+
+/// The time without a receiver.
+class ReceiverWait {
+ public:
+  explicit ReceiverWait(const ZmqSenderOptions& options) : options_(options) {}
+
+  /// Nobody is connected: an error once that has lasted too long, and from then on.
+  Result<void> go_on(const std::string& address) {
+    const auto now_ns = monotonic_ns();
+    const auto patience = had_one_ ? options_.reconnect_timeout : options_.connect_timeout;
+    if (!waiting_) {
+      waiting_ = true;
+      told_ = false;
+      give_up_ns_ = after(now_ns, patience);
+      tell_ns_ = had_one_ ? now_ns : after(now_ns, sender_first_wait);
+    }
+    if (now_ns >= give_up_ns_)
+      return make_error(Errc::timed_out, "{}: {} within {} s ({})", address,
+                        had_one_ ? "the receiver is gone, and no receiver connected again" : "no receiver connected",
+                        std::chrono::duration<double>(patience).count(),
+                        had_one_ ? "--reconnect-timeout" : "--connect-timeout");
+    if (options_.on_wait && now_ns >= tell_ns_) {
+      options_.on_wait({address, patience, std::chrono::nanoseconds(give_up_ns_ - now_ns)});
+      tell_ns_ = after(now_ns, sender_wait_interval);
+      told_ = true;
+    }
+    return {};
+  }
+
+  /// Somebody is connected, or has taken a message.
+  void end(const std::string& address) {
+    if (std::exchange(waiting_, false) && told_) options_.on_wait({address, {}, {}, true});
+  }
+
+  /// From here on it is a receiver that was lost.
+  void note_message() { had_one_ = true; }
+
+ private:
+  static std::int64_t after(std::int64_t now_ns, std::chrono::nanoseconds time) { return now_ns + time.count(); }
+
+  const ZmqSenderOptions& options_;
+  bool had_one_ = false;
+  bool waiting_ = false;
+  bool told_ = false;
+  std::int64_t give_up_ns_ = 0;
+  std::int64_t tell_ns_ = 0;
+};
+
 class ZmqSenderSession : public ZmqSender {
  public:
   explicit ZmqSenderSession(const ZmqSenderOptions& options)
-      : options_(options), address_(options.endpoint), pool_(pool_budget_bytes) {}
+      : options_(options), address_(options.endpoint), wait_(options_), pool_(pool_budget_bytes) {}
 
   Result<void> open() {
     context_ = make_zmq_context();
@@ -39,10 +120,11 @@ class ZmqSenderSession : public ZmqSender {
     PEN_TRY(set(ZMQ_SNDTIMEO, send_poll_ms, "ZMQ_SNDTIMEO"));
     PEN_TRY(set(ZMQ_IPV6, 1, "ZMQ_IPV6"));
     const auto& endpoint = options_.endpoint;
+    PEN_TRY(receivers_.open(context_.get(), socket_.get()));
     const int failed =
         options_.bind ? ::zmq_bind(socket_.get(), endpoint.c_str()) : ::zmq_connect(socket_.get(), endpoint.c_str());
     if (failed != 0) return zmq_error(fmt::format("{} {}", options_.bind ? "bind" : "connect to", endpoint));
-    if (options_.bind) address_ = last_endpoint(socket_.get(), endpoint);
+    if (options_.bind) address_ = bound_address(socket_.get(), endpoint);
     return {};
   }
 
@@ -129,23 +211,27 @@ class ZmqSenderSession : public ZmqSender {
   }
 
   Result<void> send(ZmqMessage& message) {
-    const auto begun_ns = monotonic_ns();
-    const auto wait_ns = std::chrono::nanoseconds(options_.wait).count();
     for (;;) {
       if (cancelled_) return make_error(Errc::cancelled, "{}: cancelled", address_);
-      if (::zmq_msg_send(message.get(), socket_.get(), 0) >= 0) return {};
-      if (::zmq_errno() != EAGAIN && ::zmq_errno() != EINTR) return zmq_error(fmt::format("send to {}", address_));
-      if (wait_ns > 0 && monotonic_ns() - begun_ns > wait_ns)
-        return make_error(Errc::timed_out, "{}: no receiver takes messages; {} ms have passed", address_,
-                          options_.wait.count());
+      const bool sent = ::zmq_msg_send(message.get(), socket_.get(), 0) >= 0;
+      if (!sent && ::zmq_errno() != EAGAIN && ::zmq_errno() != EINTR)
+        return zmq_error(fmt::format("send to {}", address_));
+      // Without a receiver ZeroMQ takes no message where it binds. One that connects is sent to before anybody asks.
+      const bool is_connected = receivers_.any() || sent;
+      if (is_connected) wait_.end(address_);
+      if (sent) wait_.note_message();
+      if (sent) return {};
+      if (!is_connected) PEN_TRY(wait_.go_on(address_));
     }
   }
 
   const ZmqSenderOptions options_;
   std::string address_;
+  ReceiverWait wait_;
   BufferPool pool_;
   ZmqContext context_;
   ZmqSocket socket_;
+  Receivers receivers_;
   std::atomic<bool> cancelled_ = false;
   Series series_;
   ImageMessage image_;

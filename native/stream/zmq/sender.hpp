@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -14,10 +15,14 @@ namespace penstock::stream {
 struct ZmqSenderOptions {
   std::string endpoint = "tcp://127.0.0.1:31001";  ///< port 0 or * takes a free one
   bool bind = true;
-  int messages_max = 4;                    ///< that wait for each receiver inside ZeroMQ
-  std::chrono::milliseconds linger{5000};  ///< for what is unsent when the sender goes
-  /// put() and begin() wait at most this long for a receiver to connect or to take messages; 0 is for ever.
-  std::chrono::milliseconds wait{0};
+  int messages_max = 4;                              ///< that wait for each receiver inside ZeroMQ
+  std::chrono::milliseconds linger{5000};            ///< for what is unsent when the sender goes
+  std::chrono::milliseconds connect_timeout{10000};  ///< to have the first receiver
+  /// After the last one was lost the same. One that is connected and takes no messages may take as long as it likes.
+  std::chrono::milliseconds reconnect_timeout{10000};
+  /// Called every second of waiting for a receiver (for the first one, after half a second), and when there is one
+  /// again. On the thread that uses the sender.
+  std::function<void(const SenderWait&)> on_wait = {};
 };
 
 /// put() sends a large frame with enough `headroom` for the message's head without copying it, and

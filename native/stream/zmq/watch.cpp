@@ -18,28 +18,15 @@ constexpr int events_of_interest = ZMQ_EVENT_CONNECT_DELAYED | ZMQ_EVENT_CONNECT
 }  // namespace
 
 Result<void> ZmqWatch::open(void* context, void* socket, bool binds) {
-  const auto address = fmt::format("inproc://watch-{}", socket);
-  if (::zmq_socket_monitor(socket, address.c_str(), events_of_interest) != 0) return zmq_error("socket monitor");
-  events_.reset(::zmq_socket(context, ZMQ_PAIR));
-  if (events_ == nullptr || ::zmq_connect(events_.get(), address.c_str()) != 0) return zmq_error("socket monitor");
+  PEN_TRY(monitor_.open(context, socket, events_of_interest));
   binds_ = binds;
   settled_ = binds;
   opened_ns_ = monotonic_ns();
   return {};
 }
 
-/// Each is a message of two parts: its number, and the address.
 void ZmqWatch::take_events() {
-  while (events_ != nullptr) {
-    ZmqMessage event;
-    if (::zmq_msg_recv(event.get(), events_.get(), ZMQ_DONTWAIT) < 0) return;
-    const bool more = event.more();
-    if (!more || event.bytes().size() < sizeof(std::uint16_t)) continue;
-    const auto number = load_le<std::uint16_t>(event.bytes().data());
-    ZmqMessage address;
-    (void)::zmq_msg_recv(address.get(), events_.get(), ZMQ_DONTWAIT);
-    take_event(number);
-  }
+  while (const auto event = monitor_.take()) take_event(event->number);
 }
 
 void ZmqWatch::take_event(unsigned number) {

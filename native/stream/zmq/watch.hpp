@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "stream/zmq/socket.hpp"
+#include "stream/zmq/monitor.hpp"
 
 namespace penstock::stream {
 
@@ -19,7 +19,7 @@ class ZmqWatch {
 
   /// Before the socket binds or connects; it outlives this or is closed after close().
   Result<void> open(void* context, void* socket, bool binds);
-  void close() { events_.reset(); }
+  void close() { monitor_.close(); }
 
   /// For each message received.
   void note_message();
@@ -38,7 +38,7 @@ class ZmqWatch {
   void take_events();
   void take_event(unsigned number);
 
-  ZmqSocket events_;
+  ZmqMonitor monitor_;
   bool binds_ = false;
   std::int64_t opened_ns_ = 0;
   bool settled_ = false;    ///< a peer was there, or it was reported that there is none

@@ -653,7 +653,7 @@ class DetectorFields(Plan):
         ge=0,
         le=86_400,
         description="time in seconds to wait for a lost recorder; frames that it has not acknowledged are"
-        " sent again",
+        " sent again (not over ZeroMQ, which has no acknowledgements)",
     )
     log_level: LogLevel = "warning"
 

@@ -318,11 +318,11 @@ TEST_F(ClientsTest, ADetectorsElementComesBackBeforeItsLossWasNoticed) {
 TEST_F(ClientsTest, ASenderReportsThatTheStorageIsFullOnce) {
   penstock::testing::FullDisk disk(false);
   start(disk.env());
-  std::vector<stream::TcpWait> waits;
+  std::vector<stream::SenderWait> waits;
   stream::TcpSenderOptions sending;
   const auto address = source_->address();
   sending.port = static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
-  sending.on_wait = [&](const stream::TcpWait& wait) { waits.push_back(wait); };
+  sending.on_wait = [&](const stream::SenderWait& wait) { waits.push_back(wait); };
   auto sender = stream::TcpSender::open(sending).value();
   Series series;
   series.unique_id = "s";

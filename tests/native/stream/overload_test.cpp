@@ -78,7 +78,6 @@ TEST(ZmqOverload, AFullPoolDropsFrames) {
   sink.holds = false;
   ZmqSenderOptions options;
   options.endpoint = "tcp://127.0.0.1:*";
-  options.wait = 10s;
   auto sender = ZmqSender::open(options).value();
   ZmqSourceOptions source_options;
   source_options.endpoint = sender->address();

@@ -22,7 +22,6 @@ struct Pair {
       : sink(pool_bytes) {
     ZmqSenderOptions options;
     options.endpoint = "tcp://127.0.0.1:*";
-    options.wait = 10s;
     sender = ZmqSender::open(options).value();
     source_options.endpoint = sender->address();
     source = make_zmq_source(source_options).value();
@@ -68,6 +67,92 @@ TEST(Zmq, ARefusedSecondStartIsToldAndChangesNothing) {
   EXPECT_EQ(pair.sink.frame_count(), 2u);
   EXPECT_EQ(pair.sink.rejected().size(), 2u);
   EXPECT_EQ(pair.sink.rejected().front().second.code(), Errc::already_exists);
+}
+
+/// A receiver that takes messages only when it is asked to.
+class RawReceiver {
+ public:
+  explicit RawReceiver(const std::string& endpoint)
+      : context_(make_zmq_context()), socket_(::zmq_socket(context_.get(), ZMQ_PULL)) {
+    const int one = 1, patience_ms = 10'000;
+    EXPECT_EQ(::zmq_setsockopt(socket_.get(), ZMQ_RCVHWM, &one, sizeof one), 0);
+    EXPECT_EQ(::zmq_setsockopt(socket_.get(), ZMQ_RCVTIMEO, &patience_ms, sizeof patience_ms), 0);
+    EXPECT_EQ(::zmq_connect(socket_.get(), endpoint.c_str()), 0);
+  }
+
+  bool take() {
+    ZmqMessage message;
+    return ::zmq_msg_recv(message.get(), socket_.get(), 0) >= 0;
+  }
+
+ private:
+  ZmqContext context_;
+  ZmqSocket socket_;
+};
+
+/// A sender with a series of large frames, and what it says while it waits.
+struct Impatient {
+  explicit Impatient(std::chrono::milliseconds reconnect_timeout) : series(sample_series("one", 1024, 1024)) {
+    ZmqSenderOptions options;
+    options.endpoint = "tcp://127.0.0.1:*";
+    options.messages_max = 1;
+    options.linger = 0ms;
+    options.reconnect_timeout = reconnect_timeout;
+    options.on_wait = [this](const SenderWait& wait) { waits.push_back(wait); };
+    sender = ZmqSender::open(options).value();
+  }
+  /// Sends frames until one is not sent, at most `count`.
+  Result<void> put(std::uint64_t count) {
+    Result<void> outcome;
+    for (std::uint64_t number = 0; number < count && outcome.ok(); ++number)
+      outcome = sender->put(sample_frame(series, number));
+    return outcome;
+  }
+
+  Series series;
+  std::vector<SenderWait> waits;
+  std::unique_ptr<ZmqSender> sender;
+};
+
+TEST(Zmq, ALostReceiverIsWaitedForUntilTheTimeout) {
+  Impatient sending(300ms);
+  {
+    RawReceiver receiver(sending.sender->address());
+    ASSERT_TRUE(sending.sender->begin(sending.series).ok());
+    ASSERT_TRUE(receiver.take());
+  }
+  const auto outcome = sending.put(100);
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().code(), Errc::timed_out);
+  EXPECT_EQ(outcome.error().message(), sending.sender->address() +
+                                           ": the receiver is gone, and no receiver connected "
+                                           "again within 0.3 s (--reconnect-timeout)");
+  ASSERT_EQ(sending.waits.size(), 1u) << "at once, and then every second";
+  EXPECT_EQ(sending.waits[0].patience, 300ms);
+  EXPECT_FALSE(sending.waits[0].over);
+  EXPECT_FALSE(sending.sender->end().ok()) << "and does not wait again";
+  EXPECT_EQ(sending.waits.size(), 1u);
+}
+
+TEST(Zmq, AConnectedReceiverThatTakesNothingIsNotLost) {
+  Impatient sending(50ms);
+  RawReceiver receiver(sending.sender->address());
+  ASSERT_TRUE(sending.sender->begin(sending.series).ok());
+  auto sent = std::async(std::launch::async, [&] { return sending.put(20); });
+  ASSERT_EQ(sent.wait_for(600ms), std::future_status::timeout) << "the buffers of the sockets are full";
+  std::jthread taking([&] {
+    for (int i = 0; i < 21; ++i) (void)receiver.take();
+  });
+  EXPECT_TRUE(sent.get().ok());
+  EXPECT_TRUE(sending.waits.empty());
+}
+
+TEST(Zmq, ACancelledSenderNamesTheAddressAsItWasGiven) {
+  const auto sender = ZmqSender::open({.endpoint = "tcp://127.0.0.1:*"}).value();
+  EXPECT_TRUE(sender->address().starts_with("tcp://127.0.0.1:")) << sender->address();
+  EXPECT_FALSE(sender->address().ends_with("*"));
+  sender->cancel();
+  EXPECT_EQ(sender->begin(sample_series("one", 30, 51)).error().message(), sender->address() + ": cancelled");
 }
 
 /// A peer that sends what it likes.

@@ -340,6 +340,22 @@ def test_a_sender_says_that_it_waits_for_a_lost_recorder(record: Record, tmp_pat
     assert f"waiting for tcp://{recorder.address}: 2 s left" in words
 
 
+def test_a_detector_over_zeromq_ends_when_its_lost_receiver_does_not_come_back(
+    record: Record, tmp_path: Path, free_port: int
+) -> None:
+    recorder = record(tmp_path, "--zmq", f"tcp://127.0.0.1:{free_port}", listen=False)
+    command = ["simulate", *SMALL, "--rate", "1000", "--frames", "100000"]
+    command += ["--to", f"zmq://127.0.0.1:{free_port}", "--reconnect-timeout", "0.5"]
+    sender = popen(*command)
+    recorder.until(SeriesStart)
+    kill(recorder)
+    _, words = sender.communicate(timeout=30)
+    assert sender.returncode == 1
+    assert f"waiting for tcp://127.0.0.1:{free_port}" in words
+    assert "the receiver is gone" in words
+    assert "--reconnect-timeout" in words
+
+
 def test_a_sender_reports_that_the_recorder_is_reachable_again(record: Record, tmp_path: Path) -> None:
     recorder = record(tmp_path, "--resume")
     command = ["simulate", *SMALL, "--rate", "100", "--frames", "200"]

@@ -33,6 +33,9 @@ ANSWERS = [
     {"lock": errno.EINVAL, "open": errno.EINVAL, "reserve": errno.EINVAL},
     {"lock": errno.EACCES, "transfer": errno.EINVAL, "reserve": errno.EOPNOTSUPP},
     {"lock": errno.ENOSYS, "transfer": errno.EOPNOTSUPP, "reserve": KERNELS_OWN},
+    # A filter of system calls, and a server that answers what no one expects.
+    {"lock": errno.EPERM, "open": errno.EPERM, "reserve": errno.EPERM},
+    {"lock": errno.EREMOTEIO, "reserve": errno.EREMOTEIO},
 ]
 
 
