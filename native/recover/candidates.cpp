@@ -82,6 +82,11 @@ bool says_description(File& file, std::uint64_t address) {
 
 }  // namespace
 
+bool is_cut_off(const Segments& segments, const Candidate& candidate, std::uint64_t file_bytes) {
+  const auto& places = segments.description.datasets[candidate.dataset].places;
+  return places.placement == store::Placement::log && candidate.address + candidate.size > file_bytes;
+}
+
 Result<void> can_be_rebuilt(const Segments& segments) {
   if (segments.first_address == ~std::uint64_t{0})
     return make_error(Errc::truncated,

@@ -29,8 +29,6 @@ struct Candidate {
   std::int64_t received_ns = 0;
   std::uint32_t frame = 0;         ///< of a scan; where a chunk has several frames a bit for each that it has
   std::uint16_t zero_sectors = 0;  ///< as its record says
-
-  std::uint64_t end() const { return address + size; }
 };
 
 using store::ValuesSegment;
@@ -57,6 +55,10 @@ struct Segments {
   std::uint64_t last_sequence = 0;                  ///< the highest
   std::int64_t last_ns = 0;                         ///< realtime, when the newest was sealed
 };
+
+/// Whether a file of this size is an incomplete copy, which ends within the chunk or before it. A recorder gives a file
+/// the space of a segment before it writes it, unless the storage cannot; but not the space of slots.
+bool is_cut_off(const Segments& segments, const Candidate& candidate, std::uint64_t file_bytes);
 
 /// New structures come before the first segment. Known before anything is written, or promised by a dry run.
 Result<void> can_be_rebuilt(const Segments& segments);

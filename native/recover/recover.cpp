@@ -116,13 +116,15 @@ Result<void> leave(File& file, const Left& left, const std::string& path, const 
                     path, why.message());
 }
 
-/// Behind what HDF5 says is the end: a seal in front of that was written over through HDF5.
+/// Of the last one, if it is behind what HDF5 says is the end: a seal in front of that was written over through HDF5.
+/// What has no header of a seal is whatever was there before.
 Result<store::LeftOfSeal> left_of_seal(File& file, const Segments& segments) {
   PEN_ASSIGN(const auto superblock, store::read_own_superblock(file));
-  if (!superblock) return store::LeftOfSeal{};
-  auto address = align_up(superblock->end_of_file, page_bytes);
-  for (const auto& seal : segments.seals) address = std::max(address, seal.address);
-  return store::compare_with_left_seal(file, address);
+  const store::format::SegmentHeader* last = nullptr;
+  for (const auto& seal : segments.seals)
+    if (last == nullptr || seal.address > last->address) last = &seal;
+  if (!superblock || last == nullptr || last->address < superblock->end_of_file) return store::LeftOfSeal{};
+  return store::compare_with_left_seal(file, *last);
 }
 
 void report_cut_off(const Left& left, const std::string& path, check::Findings& findings) {
@@ -482,9 +484,9 @@ Result<void> Recovery::choose_chunks() {
 
 /// Its recorder died while it wrote it, and never acknowledged it. Its frame is missing, as those are that the recorder
 /// had not begun to write. A frame that the file calls received or lost was written, and so was one that an incomplete
-/// copy cut: a recorder gives a file the space of a segment before it writes it, unless the storage cannot.
+/// copy cut.
 bool Recovery::was_on_its_way(const Candidate& candidate, Proof proof) const {
-  if (proof != Proof::cut_short || left_.cut_off || candidate.end() > left_.file_bytes) return false;
+  if (proof != Proof::cut_short || left_.cut_off || is_cut_off(segments_, candidate, left_.file_bytes)) return false;
   const auto frame = ChunkFrames::first_of(segments_, candidate);
   return frame >= before_.states.size() || !was_received(before_.states[frame]);
 }
@@ -493,7 +495,8 @@ void Recovery::report_left_out(const Candidate& candidate, Proof proof) {
   const bool on_its_way = was_on_its_way(candidate, proof);
   const bool read = proof != Proof::unreadable;
   ++report_.damaged;
-  const bool cut_off = proof == Proof::cut_short && (left_.cut_off || candidate.end() > left_.file_bytes);
+  const bool cut_off =
+      proof == Proof::cut_short && (left_.cut_off || is_cut_off(segments_, candidate, left_.file_bytes));
   const auto* remedy = on_its_way ? "it was not completely written; it is left out"
                        : cut_off
                            ? "the file ends within it, or before it: copy it again from its source; otherwise its "

@@ -127,12 +127,14 @@ Result<bool> is_sealed(File& file, const format::FileId& id) {
   return seal && read_stretches(file, *seal).ok();
 }
 
-Result<LeftOfSeal> compare_with_left_seal(File& file, std::uint64_t address) {
+Result<LeftOfSeal> compare_with_left_seal(File& file, const format::SegmentHeader& seal) {
   LeftOfSeal left;
   PEN_ASSIGN(const auto size, file.size());
-  const auto begin = address + format::header_size_bytes;
-  if (address >= size || begin >= size) return left;
-  std::vector<std::byte> body(std::min(size - begin, format::header_region_bytes_max));
+  const auto address = seal.address, begin = address + format::header_size_bytes;
+  if (begin >= size) return left;
+  const auto most =
+      std::min(format::header_region_bytes_max, seal.record_count * std::uint64_t{format::stretch_size_bytes});
+  std::vector<std::byte> body(std::min(size - begin, most));
   PEN_ASSIGN(const auto read, file.read_at(body, begin));
   std::vector<std::byte> window;
   for (std::size_t at = 0; at + format::stretch_size_bytes <= read; at += format::stretch_size_bytes) {

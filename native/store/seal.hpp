@@ -45,8 +45,7 @@ struct LeftOfSeal {
   std::uint64_t agree = 0;   ///< checksums that can be read, and are those of the file
   std::uint64_t differ = 0;  ///< others: of a part that changed, or changed themselves
 };
-/// Of one that begins, or would, at `address`.
-Result<LeftOfSeal> compare_with_left_seal(File& file, std::uint64_t address);
+Result<LeftOfSeal> compare_with_left_seal(File& file, const format::SegmentHeader& seal);
 
 /// A file that is going to be changed.
 struct FileBefore {

@@ -283,12 +283,11 @@ TEST_F(RecoverTest, AChangedFileWhoseSealIsCutOrDamagedIsNotSealedAnew) {
   changed.at(address_of_states() + 7) ^= 8;
   const auto at = static_cast<std::size_t>(seal.address);
   const auto records_end = at + 128 + seal.record_count * 24;
-  auto of_crc = changed, of_magic = changed, cut = changed, cut_within = changed;
+  auto of_crc = changed, cut = changed, cut_within = changed;
   of_crc.at(at + 128 + 16) ^= 1;
-  of_magic.at(at) ^= 1;
   cut.pop_back();
   cut_within.resize(records_end - 5);
-  for (const auto& bytes : {of_crc, of_magic, cut, cut_within}) {
+  for (const auto& bytes : {of_crc, cut, cut_within}) {
     write_bytes(path(), bytes);
     for (const bool dry_run : {true, false}) {
       const auto refused = recover(dry_run);
