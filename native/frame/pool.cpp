@@ -89,9 +89,12 @@ Result<BufferRef> BufferPool::acquire(std::size_t size, std::chrono::nanoseconds
   if (size > shared_->budget_bytes)
     return make_error(Errc::too_large, "a buffer of {} bytes does not fit the pool of {} bytes; enlarge the pool", size,
                       shared_->budget_bytes);
-  // Near the budget's end a class may not fit where the plain size does.
-  const auto capacity = std::min(class_of(size, shared_->huge_pages),
-                                 std::max(align_up(size, page_bytes), shared_->budget_bytes & ~(page_bytes - 1)));
+  // Near the budget's end a class may not fit where the plain size does; of more than half there is only one.
+  const auto plain = align_up(size, page_bytes);
+  const auto capacity =
+      plain > shared_->budget_bytes / 2 && shared_->huge_pages != HugePages::reserved
+          ? plain
+          : std::min(class_of(size, shared_->huge_pages), std::max(plain, shared_->budget_bytes & ~(page_bytes - 1)));
   Shared::Slab slab{nullptr, capacity};
   {
     MutexLock lock(shared_->mutex);

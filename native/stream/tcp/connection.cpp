@@ -40,6 +40,19 @@ Result<void> check_lengths(const TcpHeader& header, const MessageLimits& limits)
   return {};
 }
 
+/// A CBOR part that fits no batch keeps memory of its own while the pixels wait for theirs.
+Result<void> check_room(const TcpHeader& header, std::uint64_t pool_bytes) {
+  const auto head_bytes = std::uint64_t{tcp_header_bytes} + header.message_bytes;
+  const bool apart = head_bytes <= TcpInput::batch_bytes;
+  // A piece of the pool may be a quarter larger than what it is for.
+  const auto needed = apart                      ? std::max<std::uint64_t>(head_bytes, header.pixels_bytes)
+                      : header.pixels_bytes == 0 ? head_bytes
+                                                 : head_bytes + head_bytes / 4 + header.pixels_bytes;
+  if (needed <= pool_bytes) return {};
+  return make_error(Errc::too_large, "{} of {} bytes does not fit the pool of {} bytes; enlarge the pool",
+                    name(header.kind), head_bytes + header.pixels_bytes, pool_bytes);
+}
+
 Result<void> check_crc(std::string_view what, std::uint32_t expected, std::uint32_t computed) {
   if (computed == expected) return {};
   return make_error(Errc::mismatch, "{} checksum {:08x}, computed {:08x}", what, expected, computed);
@@ -61,8 +74,8 @@ bool is_first_message(Bytes bytes) {
   return !is_hello || bytes.size() >= tcp_header_bytes + header->message_bytes;
 }
 
-TcpConnection::TcpConnection(Socket socket, const TcpSourceOptions& options, std::atomic<unsigned>& places,
-                             TcpSeriesTable& table, FrameSink& sink)
+TcpConnection::TcpConnection(Socket socket, const TcpSourceOptions& options, TcpPlaces& places, TcpSeriesTable& table,
+                             FrameSink& sink)
     : options_(options),
       places_(places),
       table_(table),
@@ -70,6 +83,7 @@ TcpConnection::TcpConnection(Socket socket, const TcpSourceOptions& options, std
       socket_(std::make_shared<Socket>(std::move(socket))),
       peer_(peer_name(*socket_)),
       replies_(std::make_shared<TcpReplies>(socket_)),
+      place_(socket_, *replies_),
       input_(*socket_, sink.pool(), sink.holds_back(), options.lag, stopping_),
       link_{replies_, socket_, peer_} {
   socket_->tune(0, 0);
@@ -101,6 +115,7 @@ void TcpConnection::reject(std::uint64_t sequence, const Error& why) {
 
 void TcpConnection::run() {
   serve();
+  places_.leave(place_);
   if (stopping_) return;
   session_.reset();
   // Others may have ended the series, and wait for this one. Where it is only cut off, it may come back.
@@ -108,7 +123,6 @@ void TcpConnection::run() {
     if (auto ended = sink_.end(end); !ended.ok()) sink_.reject(fmt::format("tcp {}", peer_), ended.error());
   replies_->close();
   socket_->shut_down();
-  if (has_place_) --places_;
   finished_ = true;
 }
 
@@ -124,8 +138,13 @@ void TcpConnection::serve() {
   while (!stopping_ && !is_cut()) {
     const auto more = serve_one();
     if (!more.ok() && !stopping_ && !is_cut()) reject(0, more.error());
-    if (!more.ok() || !*more) return;
+    if (!more.ok() || !*more) break;
   }
+  if (place_.is_given_up() && !stopping_)
+    reject(0, make_error(Errc::refused,
+                         "{} connections are open, which is the limit, and another client needs a place: closing this "
+                         "one, which has sent nothing for the longest time and has no open series",
+                         options_.connections_max));
 }
 
 Result<void> TcpConnection::read_exactly(MutableBytes into, std::int64_t deadline_ns) {
@@ -161,11 +180,7 @@ Result<void> TcpConnection::greet() {
   if (hello.client.size() > client_bytes_max)
     return make_error(Errc::too_large, "client has {} bytes, which exceeds the maximum of {}", hello.client.size(),
                       client_bytes_max);
-  has_place_ = places_.fetch_add(1) < options_.connections_max;
-  if (!has_place_) {
-    --places_;
-    return make_error(Errc::refused, "{} connections are open, which is the limit", options_.connections_max);
-  }
+  PEN_TRY(places_.take(place_));
   link_.client = hello.client;
   TcpControl answer;
   answer.peer = "penstock";
@@ -180,12 +195,14 @@ Result<bool> TcpConnection::serve_one() {
   input_.begin_message();
   PEN_ASSIGN(const bool connected, input_.require(tcp_header_bytes));
   if (!connected) return false;
+  place_.begin_message();
   PEN_ASSIGN(const auto header, decode_header(input_.view(0, tcp_header_bytes).first<tcp_header_bytes>()));
   if (header.kind == TcpKind::bye) {
     said_bye_ = true;
     return false;
   }
   PEN_TRY(serve_message(header), "{} {}", name(header.kind), header.sequence);
+  place_.end_message();
   return true;
 }
 
@@ -200,15 +217,16 @@ Result<void> TcpConnection::refuse(const TcpHeader& header, const Error& why) {
 Result<void> TcpConnection::serve_message(const TcpHeader& header) {
   if (auto checked = check_lengths(header, options_.limits); !checked.ok()) return refuse(header, checked.error());
   const auto head_bytes = tcp_header_bytes + header.message_bytes;
+  if (auto fits = check_room(header, sink_.pool().budget_bytes()); !fits.ok()) return refuse(header, fits.error());
   const bool large = header.pixels_bytes >= large_pixels_bytes;
   PEN_ASSIGN([[maybe_unused]] const bool head_here,
              input_.require(head_bytes + (large ? 0 : static_cast<std::size_t>(header.pixels_bytes))));
-  const auto message = input_.view(tcp_header_bytes, header.message_bytes);
+  auto message = input_.view(tcp_header_bytes, header.message_bytes);
   input_.read_ahead_to(large ? head_bytes : TcpInput::batch_bytes);
   Result<void> outcome;
   if (large) {
-    auto buffer = sink_.holds_back() ? acquire(sink_.pool(), header.pixels_bytes, stopping_)
-                                     : sink_.pool().acquire(header.pixels_bytes, std::chrono::nanoseconds(0));
+    auto buffer = input_.acquire_for_pixels(header.pixels_bytes);
+    message = input_.view(tcp_header_bytes, header.message_bytes);
     if (!buffer.ok() && buffer.error().code() == Errc::too_large) return refuse(header, buffer.error());
     if (!buffer.ok() && buffer.error().code() == Errc::timed_out) return drop(header, message, buffer.error());
     if (!buffer.ok()) return std::move(buffer).error();

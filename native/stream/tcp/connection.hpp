@@ -8,6 +8,7 @@
 
 #include "stream/tcp/frame.hpp"
 #include "stream/tcp/input.hpp"
+#include "stream/tcp/places.hpp"
 #include "stream/tcp/replies.hpp"
 #include "stream/tcp/series.hpp"
 #include "stream/tcp/tcp.hpp"
@@ -20,11 +21,11 @@ bool is_first_message(Bytes bytes);
 constexpr std::size_t hello_bytes_max = 64 << 10;
 constexpr std::size_t hello_look_bytes = tcp_header_bytes + hello_bytes_max;
 
-/// Runs on a thread of its own from construction. `options`, `places`, `table` and `sink` outlive it. `places` counts
-/// those that have said hello, with the token where there is one.
+/// Runs on a thread of its own from construction. `options`, `places`, `table` and `sink` outlive it. A client has
+/// one of the `places` from its hello on, with the token where there is one.
 class TcpConnection {
  public:
-  TcpConnection(Socket socket, const TcpSourceOptions& options, std::atomic<unsigned>& places, TcpSeriesTable& table,
+  TcpConnection(Socket socket, const TcpSourceOptions& options, TcpPlaces& places, TcpSeriesTable& table,
                 FrameSink& sink);
   ~TcpConnection();
 
@@ -57,7 +58,7 @@ class TcpConnection {
   void reject(std::uint64_t sequence, const Error& why);
 
   const TcpSourceOptions& options_;
-  std::atomic<unsigned>& places_;
+  TcpPlaces& places_;
   TcpSeriesTable& table_;
   FrameSink& sink_;
   const std::shared_ptr<Socket> socket_;
@@ -65,6 +66,7 @@ class TcpConnection {
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> finished_ = false;
   const std::shared_ptr<TcpReplies> replies_;
+  TcpPlace place_;
   TcpInput input_;
   // the thread's own
   TcpLink link_;
@@ -73,7 +75,6 @@ class TcpConnection {
   std::uint64_t window_frames_ = 0;  ///< as the client's hello says
   std::uint64_t window_bytes_ = 0;
   bool said_bye_ = false;
-  bool has_place_ = false;
   std::thread thread_;
 };
 

@@ -50,12 +50,46 @@ Bytes TcpInput::view(std::size_t offset, std::size_t size) const {
 
 Result<BufferRef> TcpInput::fresh_batch(std::size_t size) {
   const auto wanted = std::max(size, batch_bytes);
-  spare_in_use_ = false;
-  if (waits_ || wanted > batch_bytes) return acquire(pool_, wanted, stopping_);
   auto fresh = pool_.acquire(wanted, 0ns);
-  if (fresh.ok() || fresh.error().code() != Errc::timed_out) return fresh;
+  const bool full = !fresh.ok() && fresh.error().code() == Errc::timed_out;
+  if (full && (waits_ || wanted > batch_bytes)) {
+    step_aside();
+    fresh = acquire(pool_, wanted, stopping_);
+  } else if (full) {
+    fresh = spare_.acquire(wanted, 0ns);
+    spare_in_use_ = true;
+    return fresh;
+  }
+  if (fresh.ok()) spare_in_use_ = false;
+  return fresh;
+}
+
+Result<BufferRef> TcpInput::acquire_for_pixels(std::size_t size) {
+  auto buffer = pool_.acquire(size, 0ns);
+  if (buffer.ok() || buffer.error().code() != Errc::timed_out) return buffer;
+  step_aside();
+  return waits_ ? acquire(pool_, size, stopping_) : pool_.acquire(size, 0ns);
+}
+
+/// Gives the batch back to the pool, where memory of its own has room for what it holds.
+void TcpInput::step_aside() {
+  if (batch_ == nullptr || spare_in_use_ || end_ - begin_ > batch_bytes) return;
+  auto spare = spare_.acquire(batch_bytes, 0ns);
+  if (!spare.ok()) return;
+  move_to(std::move(*spare));
   spare_in_use_ = true;
-  return spare_.acquire(wanted, 0ns);
+}
+
+/// Nothing has come for a while: waits for more, with nothing of the pool in hand.
+Result<void> TcpInput::rest() {
+  batch_.reset();
+  begin_ = end_ = 0;
+  spare_in_use_ = false;
+  for (;;) {
+    PEN_ASSIGN(const bool ready, socket_.readable(1s));
+    if (ready) return {};
+    if (stopping_) return make_error(Errc::cancelled, "the source is stopping");
+  }
 }
 
 void TcpInput::move_to(BufferRef fresh) {
@@ -106,7 +140,7 @@ Result<std::size_t> TcpInput::receive(MutableBytes into, bool wait_all, bool idl
       lag_.add(std::min<Lag::Seconds>(waited, time_max), bytes);
       if (lag_.is_exceeded()) return too_slow(lag_);
     }
-    if (got.ok()) return got;
+    if (got.ok() || idle) return got;
   }
 }
 
@@ -117,9 +151,15 @@ Result<bool> TcpInput::require(std::size_t size) {
     const bool idle = end_ == begin_;
     const auto goal = std::max(size, read_ahead_bytes_) - (end_ - begin_);
     const auto room = batch_->bytes().subspan(end_);
-    PEN_ASSIGN(const auto got, receive(room.first(std::min(goal, room.size())), false, idle));
-    if (got == 0) return false;
-    end_ += got;
+    const auto got = receive(room.first(std::min(goal, room.size())), false, idle);
+    if (idle && !got.ok() && got.error().code() == Errc::timed_out) {
+      PEN_TRY(rest());
+      PEN_TRY(make_room(size));
+      continue;
+    }
+    if (!got.ok()) return std::move(got).error();
+    if (*got == 0) return false;
+    end_ += *got;
   }
   return true;
 }

@@ -35,6 +35,10 @@ class TcpInput {
   /// The views lie in memory that is needed again: what they hold must be copied or dropped.
   bool is_spare() const { return spare_in_use_; }
 
+  /// Memory from the pool. Where the pool has no room the input gives back what it has of it, so views change; then it
+  /// waits for room, or is `timed_out`.
+  Result<BufferRef> acquire_for_pixels(std::size_t size);
+
   /// The next bytes of the stream, straight into `into`; with `crc`, goes on with that CRC-32C over
   /// them while they are in the cache.
   Result<void> read_into(MutableBytes into, std::uint32_t* crc = nullptr);
@@ -47,6 +51,8 @@ class TcpInput {
 
  private:
   Result<void> make_room(std::size_t size);
+  void step_aside();
+  Result<void> rest();
   Result<BufferRef> fresh_batch(std::size_t size);
   void move_to(BufferRef fresh);
   Result<std::size_t> receive(MutableBytes into, bool wait_all, bool idle);

@@ -111,6 +111,12 @@ bool TcpSeries::is_closed() const {
   return closed_;
 }
 
+bool TcpSeries::is_open_for(const TcpReplies& replies) const {
+  MutexLock lock(mutex_);
+  return !closed_ &&
+         std::any_of(parts_.begin(), parts_.end(), [&](const auto& each) { return each.session->is_of(replies); });
+}
+
 TcpSeries::Part& TcpSeries::part(const TcpLink& link) {
   const auto found =
       std::find_if(parts_.begin(), parts_.end(), [&](const auto& each) { return each.session->is_of(*link.replies); });
@@ -337,6 +343,12 @@ void TcpSeriesTable::arrive(const TcpReplies& replies) {
 bool TcpSeriesTable::is_last(const TcpSeries& series) const {
   MutexLock lock(mutex_);
   return guests_ == 0 && series.have_all_ended(connections_);
+}
+
+bool TcpSeriesTable::has_open_series(const TcpReplies& replies) const {
+  MutexLock lock(mutex_);
+  return std::any_of(series_.begin(), series_.end(),
+                     [&](const auto& entry) { return entry.second->is_open_for(replies); });
 }
 
 std::shared_ptr<TcpSeries> TcpSeriesTable::find(const std::string& unique_id) {

@@ -108,6 +108,8 @@ class TcpSeries : public AckListener {
     return series;
   }
   bool is_closed() const;
+  /// Whether the connection takes part in it, and may bring more frames.
+  bool is_open_for(const TcpReplies& replies) const;
   /// Whether `series` announces the same frames.
   bool is_of(const Series& series) const {
     return series.channels == channels_ && series.frame == frame_ && series.frames == frames_ &&
@@ -182,7 +184,7 @@ class TcpSeriesTable {
  public:
   /// Held while a message whose CBOR part is long is parsed, and until its frames are taken: parsed it takes many times
   /// its bytes.
-  static constexpr std::ptrdiff_t long_messages_max = 4;
+  static constexpr std::ptrdiff_t long_messages_max = 2;
   std::counting_semaphore<long_messages_max>& long_messages() { return long_messages_; }
 
   /// Closed series are remembered up to this number, for clients that ask again.
@@ -194,6 +196,8 @@ class TcpSeriesTable {
   void set_guests(std::size_t guests) { guests_ = guests; }
   /// Whether nobody who is connected has more of a series that all who take part have ended.
   bool is_last(const TcpSeries& series) const;
+  /// Whether the connection takes part in a series that is not closed.
+  bool has_open_series(const TcpReplies& replies) const;
   /// Opens a series in the sink or, with `resume`, joins one that is known.
   Result<void> start(Series series, bool resume, const TcpLink& link, FrameSink& sink);
   /// Null if not known.

@@ -20,14 +20,16 @@ constexpr auto accept_poll = 100ms;
 class TcpSource : public Source {
  public:
   explicit TcpSource(const TcpSourceOptions& options)
-      : options_(options), port_(options.port), table_(options.table ? options.table : make_tcp_series_table()) {}
+      : options_(options),
+        port_(options.port),
+        table_(options.table ? options.table : make_tcp_series_table()),
+        places_(options.connections_max, options.hello_timeout, *table_) {}
   ~TcpSource() override { stop(); }
 
   Result<void> start(FrameSink& sink) override {
     PEN_ASSIGN(auto listener, listen_on(options_.host, options_.port, options_.receive_buffer_bytes));
     port_ = listener.port;
     stopping_ = false;
-    places_ = 0;
     acceptor_ = std::thread([this, &sink, socket = std::move(listener.socket)]() mutable {
       begin_thread("pen-accept", Role::receive);
       accept(socket, sink);
@@ -100,7 +102,7 @@ class TcpSource : public Source {
   std::atomic<std::uint16_t> port_;
   std::atomic<bool> stopping_ = false;
   const std::shared_ptr<TcpSeriesTable> table_;
-  std::atomic<unsigned> places_ = 0;
+  TcpPlaces places_;
   // the acceptor's own while it runs
   std::list<std::unique_ptr<TcpConnection>> connections_;
   std::thread acceptor_;

@@ -25,7 +25,7 @@ struct TcpSourceOptions {
   std::string host = "127.0.0.1";    ///< numeric address, name, or network interface; IPv4 or IPv6
   std::uint16_t port = 9900;         ///< 0 takes a free one
   std::optional<std::string> token;  ///< required where `host` is not loopback
-  unsigned connections_max = 64;     ///< that have said hello, with the token; further ones are refused with an error
+  unsigned connections_max = 64;     ///< that have said hello, with the token: see TcpPlaces
   unsigned strangers_max = 64;       ///< that have not; beyond, the oldest of the address that has most is cut off
   std::chrono::milliseconds hello_timeout{2000};
   LagLimits lag;

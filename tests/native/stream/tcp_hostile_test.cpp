@@ -194,6 +194,12 @@ TEST(TcpHostile, AMessageOf2To63BytesEndsTheConnection) {
   expect_alive(receiver, "after");
 }
 
+TcpSourceOptions impatient() {
+  TcpSourceOptions options;
+  options.lag = {.lag_max = 200ms, .rate_min_bytes_per_s = 1'000'000};
+  return options;
+}
+
 TEST(TcpHostile, AnOversizedMessageIsReadOver) {
   TcpSourceOptions options;
   options.limits.frame_bytes_max = 100'000;
@@ -220,6 +226,30 @@ TEST(TcpHostile, AFrameThatThePoolCannotHoldIsReadOver) {
   client.image(series, 0, 3);
   expect_error(client.read_error(), 2, "too_large", "enlarge the pool");
   ASSERT_TRUE(receiver.sink.wait_for_frames(1));
+}
+
+/// A message that fits the pool gets its memory, whatever this and idle connections have read ahead into it.
+TEST(TcpHostile, AMessageAsLargeAsThePoolIsReadAndALargerOneIsRejected) {
+  constexpr std::size_t pool_bytes = 1 << 20;
+  Receiver receiver(impatient(), pool_bytes);
+  RawClient idle(receiver.port), client(receiver.port);
+  idle.hello();
+  idle.start(sample_series("idle"));
+  EXPECT_EQ(idle.read().first, TcpKind::ack);
+  client.hello();
+  const auto start_of = [](std::size_t bytes) {
+    auto series = sample_series("large", 512, 1024);
+    series.user_data_json = '"' + std::string(bytes, 'a') + '"';
+    return frame_bytes(header_of(TcpKind::start, 1), encode_start(series));
+  };
+  client.send(start_of(pool_bytes));
+  expect_error(client.read_error(), 1, "too_large", "enlarge the pool");
+  client.send(start_of(pool_bytes - 2000));
+  EXPECT_EQ(client.read().first, TcpKind::ack);
+  const auto series = sample_series("large", 512, 1024);
+  ASSERT_EQ(series.frame.bytes(1 << 30).value(), pool_bytes);
+  client.image(series, 0, 2);
+  EXPECT_TRUE(receiver.sink.wait_for_frames(1));
 }
 
 TEST(TcpHostile, DamagedPartsAreToldAndTheRestGoesOn) {
@@ -285,12 +315,6 @@ TEST(TcpHostile, AConnectionThatEndsInMidFrameIsCounted) {
   }
   EXPECT_EQ(receiver.sink.frame_count(), 0u);
   expect_alive(receiver, "after");
-}
-
-TcpSourceOptions impatient() {
-  TcpSourceOptions options;
-  options.lag = {.lag_max = 200ms, .rate_min_bytes_per_s = 1'000'000};
-  return options;
 }
 
 TEST(TcpHostile, AMessageThatStallsEndsTheConnection) {
@@ -415,6 +439,35 @@ TEST(TcpHostile, ConnectionsAreBounded) {
   RawClient third(receiver.port);
   third.send(encode_control(TcpKind::hello, 0, {}));
   expect_error(third.read_error(), 0, "refused", "2 connections are open");
+}
+
+/// A client that has said hello and sends nothing gives its place to one that comes, unless it has an open series.
+TEST(TcpHostile, SilentClientsGiveTheirPlacesToOthers) {
+  TcpSourceOptions options;
+  options.connections_max = 3;
+  options.hello_timeout = 100ms;
+  Receiver receiver(options);
+  RawClient busy(receiver.port), longest(receiver.port), silent(receiver.port);
+  busy.hello();
+  busy.start(sample_series("open"));
+  EXPECT_EQ(busy.read().first, TcpKind::ack);
+  longest.hello();
+  silent.hello();
+  std::this_thread::sleep_for(3 * options.hello_timeout);
+  RawClient first(receiver.port);
+  first.hello();
+  expect_error(longest.read_error(), 0, "refused", "another client needs a place");
+  longest.expect_closed();
+  RawClient second(receiver.port);
+  second.hello();
+  silent.expect_closed();
+  ASSERT_TRUE(receiver.sink.wait_for_rejected(2));
+  // Those who came are silent for too short a time, and the one of before has an open series.
+  RawClient third(receiver.port);
+  third.send(encode_control(TcpKind::hello, 0, {}));
+  expect_error(third.read_error(), 0, "refused", "3 connections are open");
+  busy.image(sample_series("open"), 0, 2);
+  ASSERT_TRUE(receiver.sink.wait_for_frames(1));
 }
 
 /// Those who know the token get in, while 200 who say nothing hold connections, and others come again and again.

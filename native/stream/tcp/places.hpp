@@ -1,0 +1,64 @@
+/// The places of clients that have said hello: so many, and none for ever to those that bring nothing while others
+/// wait.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "base/net/socket.hpp"
+#include "base/result.hpp"
+#include "stream/tcp/series.hpp"
+
+namespace penstock::stream {
+
+/// What one client has of a place. All calls are safe from several threads.
+class TcpPlace {
+ public:
+  TcpPlace(std::shared_ptr<Socket> socket, const TcpReplies& replies) : socket_(std::move(socket)), replies_(replies) {}
+
+  /// A client is not silent within a message, which has a deadline of its own.
+  void begin_message();
+  void end_message();
+  /// Monotonic. In the future within a message.
+  std::int64_t silent_since_ns() const { return silent_since_ns_; }
+  const TcpReplies& replies() const { return replies_; }
+  /// Ends the connection: what the client sends from here on is not read.
+  void give_up();
+  bool is_given_up() const { return given_up_; }
+
+ private:
+  const std::shared_ptr<Socket> socket_;
+  const TcpReplies& replies_;
+  std::atomic<std::int64_t> silent_since_ns_{0};
+  std::atomic<bool> given_up_{false};
+};
+
+/// All calls are safe from several threads.
+class TcpPlaces {
+ public:
+  /// Of `places_max`. A client that has no open series keeps its place for `silence_min` after its last message, and
+  /// after that until another client needs it.
+  TcpPlaces(std::size_t places_max, std::chrono::nanoseconds silence_min, const TcpSeriesTable& table)
+      : places_max_(places_max), silence_min_(silence_min), table_(table) {}
+
+  /// `refused` if all places are taken, and no client that has one has to give it up.
+  Result<void> take(TcpPlace& place);
+  /// Before the place ends, also of one that took none.
+  void leave(const TcpPlace& place);
+
+ private:
+  TcpPlace* find_silent() const PEN_REQUIRES(mutex_);
+
+  const std::size_t places_max_;
+  const std::chrono::nanoseconds silence_min_;
+  const TcpSeriesTable& table_;
+  Mutex mutex_;
+  std::vector<TcpPlace*> taken_ PEN_GUARDED_BY(mutex_);
+};
+
+}  // namespace penstock::stream
