@@ -83,7 +83,7 @@ nlohmann::json SeriesFile::part() const { return rank_part(stats(), account_, tr
 
 void SeriesFile::add_part(const nlohmann::json& part) { add_rank_part(part, account_, tree_, settlement_); }
 
-void SeriesFile::encode(Task task, unsigned worker, CodecScratch& scratch) {
+void SeriesFile::encode(Task task, unsigned worker, ChunkScratch& scratch) {
   const auto started = monotonic_ns();
   if (assembler_) {
     assembler_.gather(std::move(task), worker, scratch);

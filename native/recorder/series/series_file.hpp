@@ -77,7 +77,7 @@ class SeriesFile final {
   void drop(FrameNumber number) { admission_.drop(number); }
   void damage(FrameNumber number, std::optional<std::uint32_t> element) { admission_.damage(number, element); }
   /// Encodes an admitted frame with worker `worker` and releases it.
-  void encode(Task task, unsigned worker, CodecScratch& scratch);
+  void encode(Task task, unsigned worker, ChunkScratch& scratch);
   /// Sends the worker's segment on its way if it is large enough to be worth a write of its own.
   void flush_if_worthwhile(unsigned worker) { encoder_.flush_if_worthwhile(worker); }
   /// Each moment: sends segments on their way whose first chunk has waited for `age_max_ns`, asks senders again for

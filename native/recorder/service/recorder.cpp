@@ -11,6 +11,7 @@
 
 #include "base/threads.hpp"
 #include "base/time/clock.hpp"
+#include "recorder/service/memory/kept_memory.hpp"
 
 namespace penstock::recorder {
 namespace {
@@ -185,6 +186,7 @@ void Recorder::refuse_element(const std::string& series_unique_id, std::string_v
 }
 
 void Recorder::keep_time() {
+  KeptMemory kept_memory(config_.pool_bytes);
   while (true) {
     {
       std::unique_lock lock(mutex_);
@@ -198,6 +200,7 @@ void Recorder::keep_time() {
     if (!files.empty() || any_frame_waits) stage_events_.tick(now);
     role_->tick(files, any_frame_waits);
     control_.tick();
+    kept_memory.tick(now);
   }
 }
 

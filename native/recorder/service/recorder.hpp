@@ -18,10 +18,10 @@
 #include "frame/sink.hpp"
 #include "recorder/service/control.hpp"
 #include "recorder/service/events.hpp"
+#include "recorder/service/memory/value_memory.hpp"
 #include "recorder/service/metrics/stage_events.hpp"
 #include "recorder/service/metrics/totals.hpp"
 #include "recorder/service/report.hpp"
-#include "recorder/service/value_memory.hpp"
 #include "recorder/service/workers.hpp"
 #include "recorder/team/team.hpp"
 

@@ -21,7 +21,7 @@ void Workers::stop() {
 }
 
 void Workers::work(unsigned worker) {
-  CodecScratch scratch;
+  ChunkScratch scratch;
   while (auto work = queue_.pop()) {
     const auto series = std::move(work->series);
     series->encode(std::move(work->task), worker, scratch);

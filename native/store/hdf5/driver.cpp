@@ -36,7 +36,7 @@ constexpr std::uint64_t kept_bytes_much = 32 << 20;
 /// In new space more than this is not held, and longer writes not at all.
 constexpr std::uint64_t fresh_bytes_max = 4 << 20;
 /// While all files hold more than this, each commits what is worth it.
-constexpr std::uint64_t all_bytes_much = 16 << 20;
+constexpr std::uint64_t all_bytes_much = 8 << 20;
 constexpr std::uint64_t commit_bytes_min = 256 << 10;
 constexpr std::uint64_t held_write_bytes_max = 64 << 10;
 constexpr std::uint64_t write_bytes_max = 1 << 20;

@@ -226,16 +226,18 @@ Result<std::unique_ptr<Journal>> Journal::attach(File& file, Space& space, std::
 }
 
 Result<void> Journal::write(std::span<const Change* const> changes, const BeforePage& before_page) {
-  std::vector<std::byte> batch;
   if (changes.size() > changes_max) return make_error(Errc::too_large, "a batch of {} changes", changes.size());
+  std::uint64_t bytes = 0;
+  for (const auto* change : changes) bytes += change_head_bytes + align_up(change->bytes.size(), 8);
+  if (bytes > batch_bytes_max) return make_error(Errc::too_large, "a batch of {} bytes", bytes);
+  std::vector<std::byte> batch(bytes);
+  auto* at = batch.data();
   for (const auto* change : changes) {
-    const auto at = batch.size();
-    batch.resize(at + change_head_bytes + align_up(change->bytes.size(), 8));
-    store_le(batch.data() + at, change->address);
-    store_le(batch.data() + at + 8, std::uint64_t{change->bytes.size()});
-    std::memcpy(batch.data() + at + change_head_bytes, change->bytes.data(), change->bytes.size());
+    store_le(at, change->address);
+    store_le(at + 8, std::uint64_t{change->bytes.size()});
+    std::memcpy(at + change_head_bytes, change->bytes.data(), change->bytes.size());
+    at += change_head_bytes + align_up(change->bytes.size(), 8);
   }
-  if (batch.size() > batch_bytes_max) return make_error(Errc::too_large, "a batch of {} bytes", batch.size());
   return write_page(batch, changes.size(), before_page);
 }
 

@@ -142,7 +142,7 @@ TEST_F(RecorderTest, ASegmentWorthAWriteDoesNotWaitForMoreFrames) {
   auto small = SeriesFile::create(posix_env(), config_, team_, one, folder_ / "small.h5").value();
   one.frame = {ElementType::u16, {1024, 1024}};
   auto large = SeriesFile::create(posix_env(), config_, team_, one, folder_ / "large.h5").value();
-  CodecScratch scratch;
+  ChunkScratch scratch;
   const auto put = [&](SeriesFile& file, const ArraySpec& spec) {
     auto pixels = std::make_shared<std::vector<std::byte>>(spec.bytes(1 << 30).value());
     Frame frame;
@@ -171,7 +171,7 @@ TEST_F(RecorderTest, FramesOfAThreadThatIsNeverIdleAreWrittenInTime) {
   const auto pixels = std::make_shared<std::vector<std::uint16_t>>(1u << 20);
   std::minstd_rand random(1);
   for (auto& pixel : *pixels) pixel = static_cast<std::uint16_t>(random() & 0xff);
-  const auto encode = [&](std::uint64_t number, CodecScratch& scratch) {
+  const auto encode = [&](std::uint64_t number, ChunkScratch& scratch) {
     Frame frame;
     frame.series_unique_id = "s1";
     frame.number = FrameNumber{number};
@@ -183,7 +183,7 @@ TEST_F(RecorderTest, FramesOfAThreadThatIsNeverIdleAreWrittenInTime) {
   std::atomic<std::uint64_t> encoded = 0;
   std::atomic<bool> is_tended = false;
   std::jthread worker([&] {
-    CodecScratch scratch;
+    ChunkScratch scratch;
     for (std::uint64_t number = 0; number < frames && !is_tended; ++number) {
       encode(number, scratch);
       ++encoded;

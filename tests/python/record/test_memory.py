@@ -2,17 +2,21 @@
 
 import stat
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 import cbor2
 import h5py
+import numpy
 import pytest
 from conftest import Record
 from plain_client import ACK, CLOSED, END, IMAGE, Client, frames_of, image_fields
 from pusher import Pusher
 from warm_command import popen
 
+from penstock.client import Series
 from penstock.model.events import SeriesStart
 
 POOL_MIB = 64
@@ -113,6 +117,30 @@ def test_open_series_with_a_thousand_columns_each_take_a_bounded_memory(
             values = file["/entry/metadata"]
             assert len(values) == TEXTS, name
             assert list(values[f"value{TEXTS - 1:04}"]) == [b""] * late + [b"x"] * (count - late)
+
+
+@pytest.mark.slow
+def test_long_texts_of_many_open_series_take_a_bounded_memory(record: Record, tmp_path: Path) -> None:
+    recorder = record(tmp_path, "--pool", f"{POOL_MIB}MiB")
+    count = 3
+    texts: dict[str, object] = {f"value{number:03}": "x" * 4000 for number in range(980)}
+    frame = numpy.zeros((8, 8), "uint16")
+
+    def send(name: str) -> None:
+        with Series(recorder.address, dtype="uint16", shape=(8, 8), frames=count, name=name) as series:
+            together.wait()  # all series are open
+            for number in range(count):
+                series.send(frame, number=number, metadata=texts)
+
+    names = [f"s{number}" for number in range(60)]
+    together = threading.Barrier(len(names), timeout=300)
+    with ThreadPoolExecutor(len(names)) as senders:
+        list(senders.map(send, names))
+    for _ in names:
+        assert recorder.series_end().problem is None
+    assert peak_mib(recorder_of(recorder.process.pid)) < POOL_MIB + BESIDE_MIB
+    with h5py.File(tmp_path / f"{names[-1]}.h5") as file:
+        assert list(file["/entry/metadata/value979"].asstr()) == ["x" * 4000] * count
 
 
 def test_short_series_of_small_frames_is_sent_with_little_memory(record: Record, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@
 namespace penstock::recorder {
 
 /// For the values that frames bring along, from their arrival until they are written: of all series together.
-constexpr std::uint64_t values_budget_bytes = 48 << 20;
+constexpr std::uint64_t values_budget_bytes = 32 << 20;
 
 /// A frame's values in memory, counted against the recorder's budget for them as long as this is kept.
 struct ValuesRoom {

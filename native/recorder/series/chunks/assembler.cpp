@@ -111,11 +111,11 @@ std::optional<Task> Assembler::due_for(const Session& session, bool waited) {
 /// On the thread of a source, whose frame was none that a worker gets.
 void Assembler::gather_here(Task task) {
   account_.in_flight.add_task();
-  CodecScratch scratch;
+  ChunkScratch scratch;
   gather(std::move(task), 0, scratch);
 }
 
-void Assembler::gather(Task task, unsigned worker, CodecScratch& scratch) {
+void Assembler::gather(Task task, unsigned worker, ChunkScratch& scratch) {
   std::vector<Task> tasks;
   tasks.push_back(std::move(task));
   while (!tasks.empty()) {
@@ -134,13 +134,13 @@ void Assembler::gather(Task task, unsigned worker, CodecScratch& scratch) {
 }
 
 /// Returns the block if it is due with this frame.
-Blocks::Ref Assembler::copy_into_block(const Task& task, MutableBytes room, CodecScratch& scratch) {
+Blocks::Ref Assembler::copy_into_block(const Task& task, MutableBytes room, ChunkScratch& scratch) {
   const auto& frame = task.frame;
   Result<void> expanded;
   if (frame.encoding == Encoding::none && frame.form.plain())
     std::copy(frame.payload.begin(), frame.payload.end(), room.begin());
   else
-    expanded = expand({frame.encoding, frame.form}, frame.spec, frame.payload, room, scratch);
+    expanded = expand({frame.encoding, frame.form}, frame.spec, frame.payload, room, scratch.codec);
   auto block = blocks_->copied(task, expanded.ok());
   if (!expanded.ok()) {
     encoder_.warn_damaged(expanded.error().with_context(fmt::format("image {}", value(frame.number))));
@@ -150,7 +150,7 @@ Blocks::Ref Assembler::copy_into_block(const Task& task, MutableBytes room, Code
   return block;
 }
 
-void Assembler::write(const Blocks::Ref& block, unsigned worker, CodecScratch& scratch, std::vector<Task>& tasks) {
+void Assembler::write(const Blocks::Ref& block, unsigned worker, ChunkScratch& scratch, std::vector<Task>& tasks) {
   if (block->there != 0) encoder_.encode(*block, worker, scratch);
   for (auto& task : blocks_->release(*block)) tasks.push_back(std::move(task));
 }
@@ -169,7 +169,7 @@ std::size_t Assembler::write_what_gathers() {
 
 void Assembler::write_open_blocks() {
   if (blocks_ == nullptr || !encoder_.has_writers()) return;
-  CodecScratch scratch;
+  ChunkScratch scratch;
   std::vector<Task> none;
   for (const auto& block : blocks_->close_all()) write(block, 0, scratch, none);
 }

@@ -40,7 +40,7 @@ class Assembler {
 
   /// Copies the task's frame into its block and writes the blocks that are due, also those that another block's memory
   /// lets go on. Ends each of the tasks.
-  void gather(Task task, unsigned worker, CodecScratch& scratch);
+  void gather(Task task, unsigned worker, ChunkScratch& scratch);
 
   /// Whether others of the frame's chunk are here and wait for it.
   bool gathers(const Frame& frame) const;
@@ -53,8 +53,8 @@ class Assembler {
   void await_others(const Session& session, bool waited, const std::function<std::optional<FrameNumber>()>& lacking);
   Blocks::Ref block_due_for(const Session& session, bool waited);
   void gather_here(Task task);
-  Blocks::Ref copy_into_block(const Task& task, MutableBytes room, CodecScratch& scratch);
-  void write(const Blocks::Ref& block, unsigned worker, CodecScratch& scratch, std::vector<Task>& tasks);
+  Blocks::Ref copy_into_block(const Task& task, MutableBytes room, ChunkScratch& scratch);
+  void write(const Blocks::Ref& block, unsigned worker, ChunkScratch& scratch, std::vector<Task>& tasks);
 
   const SeriesSpec& spec_;
   SeriesAccount& account_;

@@ -36,12 +36,13 @@ void ChunkEncoder::make_writers(store::Store& store) {
   }
 }
 
-void ChunkEncoder::encode(const Task& task, unsigned worker, CodecScratch& scratch) {
+void ChunkEncoder::encode(const Task& task, unsigned worker, ChunkScratch& scratch) {
   auto head = head_of(task, spec_.mosaic().tiles_a_frame(), static_cast<bool>(spec_.scan()));
   head.crc = task.crc;
   head.encoded_ns = realtime_ns();  // stands for frames that need no encoding
   Progress progress;
   auto written = write(task.frame, head, worker, scratch, progress);
+  scratch.drop_rows();
   flush_if_asked(worker);
   if (written.ok()) return;
   // To hold back the acknowledgement of what can never be written would stop a sender that has no room for more.
@@ -55,14 +56,13 @@ void ChunkEncoder::encode(const Task& task, unsigned worker, CodecScratch& scrat
 }
 
 Result<void> ChunkEncoder::write(const Frame& frame, const store::ChunkHead& first, unsigned worker,
-                                 CodecScratch& scratch, Progress& progress) {
+                                 ChunkScratch& scratch, Progress& progress) {
   auto& slot = *writers_[worker];
   std::lock_guard lock(slot.mutex);
   const Input input{frame, slot, scratch};
   auto head = first;
-  slot.rows.clear();
-  settlement_.append_values(head.cookie, slot.rows);
-  head.rows = slot.rows;
+  settlement_.append_values(head.cookie, scratch.rows);
+  head.rows = scratch.rows;
   // What came compressed with more overhead than any of ours could be too large for its slot.
   const bool fits =
       spec_.config().placement != store::Placement::slots || frame.payload.size() <= coding_.chunk_bytes_max();
@@ -78,11 +78,11 @@ Result<void> ChunkEncoder::write(const Frame& frame, const store::ChunkHead& fir
   // The file has one filter, and a chunk may be a part of a frame: so it is expanded and encoded again.
   auto plain = head;
   plain.crc.reset();
-  slot.frame.resize(spec_.part_bytes());
-  const auto decoded = expand({frame.encoding, frame.form}, frame.spec, frame.payload, slot.frame, scratch);
+  scratch.frame.resize(spec_.part_bytes());
+  const auto decoded = expand({frame.encoding, frame.form}, frame.spec, frame.payload, scratch.frame, scratch.codec);
   if (!decoded.ok()) progress.outcome = WriteOutcome::damaged;
   PEN_TRY(decoded, "image {}", value(frame.number));
-  return write_raw(input, slot.frame, plain, progress);
+  return write_raw(input, scratch.frame, plain, progress);
 }
 
 Result<void> ChunkEncoder::write_raw(const Input& input, Bytes raw, const store::ChunkHead& head, Progress& progress) {
@@ -101,7 +101,7 @@ Result<void> ChunkEncoder::write_tile(const Input& input, Bytes raw, std::uint64
   if (tile > 0) of_tile.rows = {};  // they go with the frame's first chunk
   auto piece = tiling.view(raw, tile);
   if (!piece) {
-    auto& room = input.slot.tile;
+    auto& room = input.scratch.tile;
     room.resize(tiling.tile_bytes());
     tiling.copy(raw, tile, fill_value(input.frame.spec.type), room);
     piece = room;
@@ -109,9 +109,10 @@ Result<void> ChunkEncoder::write_tile(const Input& input, Bytes raw, std::uint64
   return write_chunk(input, *piece, of_tile);
 }
 
-void ChunkEncoder::encode(const Block& block, unsigned worker, CodecScratch& scratch) {
+void ChunkEncoder::encode(const Block& block, unsigned worker, ChunkScratch& scratch) {
   std::uint64_t chunks = 0;
   auto written = write_block(block, worker, scratch, chunks);
+  scratch.drop_rows();
   flush_if_asked(worker);
   if (written.ok()) return;
   account_.failures.fail(written.error());
@@ -120,7 +121,7 @@ void ChunkEncoder::encode(const Block& block, unsigned worker, CodecScratch& scr
 }
 
 /// `chunks` counts those that the store has taken.
-Result<void> ChunkEncoder::write_block(const Block& block, unsigned worker, CodecScratch& scratch,
+Result<void> ChunkEncoder::write_block(const Block& block, unsigned worker, ChunkScratch& scratch,
                                        std::uint64_t& chunks) {
   const auto& tiling = spec_.tiling();
   const auto frames = spec_.frames_a_chunk();
@@ -135,8 +136,7 @@ Result<void> ChunkEncoder::write_block(const Block& block, unsigned worker, Code
   like.spec = spec_.series().frame;
   auto& slot = *writers_[worker];
   std::lock_guard lock(slot.mutex);
-  slot.rows.clear();
-  settlement_.append_values(block.cookie, slot.rows);
+  settlement_.append_values(block.cookie, scratch.rows);
   for (std::uint64_t tile = 0; tile < tiling.count(); ++tile) {
     const store::ChunkHead head{.dataset = store::DatasetId{static_cast<std::uint16_t>(block.channel)},
                                 .index = block.number * tiling.count() + tile,
@@ -145,14 +145,14 @@ Result<void> ChunkEncoder::write_block(const Block& block, unsigned worker, Code
                                 .cookie = block.cookie,
                                 .encoded_ns = realtime_ns(),
                                 .frame = block.there,
-                                .rows = tile == 0 ? Bytes(slot.rows) : Bytes()};
+                                .rows = tile == 0 ? Bytes(scratch.rows) : Bytes()};
     Bytes chunk = all;
     if (!tiling.whole()) {
-      slot.tile.resize(frames * tiling.tile_bytes());
+      scratch.tile.resize(frames * tiling.tile_bytes());
       for (std::uint64_t i = 0; i < frames; ++i)
         tiling.copy(all.subspan(i * frame_bytes, frame_bytes), tile, fill,
-                    MutableBytes(slot.tile).subspan(i * tiling.tile_bytes(), tiling.tile_bytes()));
-      chunk = slot.tile;
+                    MutableBytes(scratch.tile).subspan(i * tiling.tile_bytes(), tiling.tile_bytes()));
+      chunk = scratch.tile;
     }
     PEN_TRY(write_chunk({like, slot, scratch}, chunk, head));
     ++chunks;
@@ -181,7 +181,7 @@ Result<void> ChunkEncoder::write_encoded(const Input& input, Bytes raw, const st
   auto& writer = *input.slot.writer;
   PEN_TRY(writer.select_file(head.index));
   PEN_ASSIGN(const auto room, writer.reserve(encoded_bound(coding_.codec(), raw.size(), element_bytes)));
-  PEN_ASSIGN(const auto size, penstock::encode(coding_.codec(), raw, element_bytes, room, input.scratch));
+  PEN_ASSIGN(const auto size, penstock::encode(coding_.codec(), raw, element_bytes, room, input.scratch.codec));
   auto encoded = head;
   encoded.encoded_ns = realtime_ns();
   return writer.commit(encoded, size);
@@ -190,7 +190,7 @@ Result<void> ChunkEncoder::write_encoded(const Input& input, Bytes raw, const st
 /// Through the plug-in; if that fails, the chunk is stored as it is, which its filter mask says.
 Result<void> ChunkEncoder::write_filtered(const Input& input, Bytes raw, const store::ChunkHead& head) {
   const auto& filter = coding_.filters()[input.frame.channel];
-  auto& filtered = input.slot.filtered;
+  auto& filtered = input.scratch.filtered;
   auto applied = filter.plugin->apply(filter.spec, raw, filtered);
   if (const auto size = filtered.bytes().size(); applied.ok() && size > ChunkCoding::filtered_bytes_max(raw.size()))
     applied = make_error(Errc::too_large, "{} bytes became {}", raw.size(), size);

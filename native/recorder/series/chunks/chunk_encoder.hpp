@@ -13,6 +13,7 @@
 #include "base/log_rate_limiter.hpp"
 #include "recorder/series/chunks/blocks.hpp"
 #include "recorder/series/chunks/chunk_coding.hpp"
+#include "recorder/series/chunks/scratch.hpp"
 #include "recorder/series/chunks/task.hpp"
 #include "recorder/series/settlement.hpp"
 #include "store/store.hpp"
@@ -31,9 +32,9 @@ class ChunkEncoder {
   bool has_writers() const { return !writers_.empty(); }
 
   /// Encodes a frame into the chunks that it consists of. What cannot be written is given up.
-  void encode(const Task& task, unsigned worker, CodecScratch& scratch);
+  void encode(const Task& task, unsigned worker, ChunkScratch& scratch);
   /// Encodes a block that is due. What cannot be written is given up.
-  void encode(const Block& block, unsigned worker, CodecScratch& scratch);
+  void encode(const Block& block, unsigned worker, ChunkScratch& scratch);
   /// Writes a warning about a frame that cannot be expanded, not for each of many.
   void warn_damaged(const Error& why);
 
@@ -52,10 +53,6 @@ class ChunkEncoder {
     std::mutex mutex;
     // guarded by mutex
     std::unique_ptr<store::ChunkWriter> writer;
-    store::FilterScratch filtered;
-    std::vector<std::byte> frame;  ///< expanded, of one that came otherwise than the file has it
-    std::vector<std::byte> tile;
-    std::vector<std::byte> rows;  ///< values of the frames of a chunk, for its segment
   };
   /// How far a frame came on its way to the store.
   struct Progress {
@@ -65,14 +62,14 @@ class ChunkEncoder {
   struct Input {
     const Frame& frame;
     WriterSlot& slot;
-    CodecScratch& scratch;
+    ChunkScratch& scratch;
   };
 
-  Result<void> write(const Frame& frame, const store::ChunkHead& first, unsigned worker, CodecScratch& scratch,
+  Result<void> write(const Frame& frame, const store::ChunkHead& first, unsigned worker, ChunkScratch& scratch,
                      Progress& progress);
   Result<void> write_raw(const Input& input, Bytes raw, const store::ChunkHead& head, Progress& progress);
   Result<void> write_tile(const Input& input, Bytes raw, std::uint64_t tile, const store::ChunkHead& head);
-  Result<void> write_block(const Block& block, unsigned worker, CodecScratch& scratch, std::uint64_t& chunks);
+  Result<void> write_block(const Block& block, unsigned worker, ChunkScratch& scratch, std::uint64_t& chunks);
   Result<void> write_chunk(const Input& input, Bytes raw, const store::ChunkHead& head);
   Result<void> write_encoded(const Input& input, Bytes raw, const store::ChunkHead& head);
   Result<void> write_filtered(const Input& input, Bytes raw, const store::ChunkHead& head);

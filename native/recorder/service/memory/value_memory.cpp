@@ -1,4 +1,4 @@
-#include "recorder/service/value_memory.hpp"
+#include "recorder/service/memory/value_memory.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -34,7 +34,7 @@ class ValueMemory {
   std::atomic<bool> waits_{true};
   // They count memory that lives elsewhere.
   BufferPool pool_{values_budget_bytes};
-  BufferPool gathering_pool_{values_budget_bytes};  ///< for frames whose chunk has others already
+  BufferPool gathering_pool_{2 * values_budget_bytes};  ///< for frames whose chunk has others already
   /// Monotonic, since when no frame that is dropped otherwise found room; 0: one did.
   std::atomic<std::int64_t> full_ns_{0};
 };
