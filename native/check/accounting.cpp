@@ -166,6 +166,8 @@ StateCounts count_absent(const std::vector<std::uint64_t>& whole, const std::vec
   return counts;
 }
 
+Place place_of(std::uint64_t frame) { return {fmt::format("frame {}", frame), FrameSpan{frame, frame}}; }
+
 /// Compares the states with the chunks, frame by frame (`partial` is null where that is not known); returns how often
 /// each state stands there.
 StateCounts compare_states(const std::vector<std::uint64_t>& whole, const std::vector<std::uint64_t>* partial,
@@ -174,7 +176,7 @@ StateCounts compare_states(const std::vector<std::uint64_t>& whole, const std::v
   const auto not_marked = [&](std::uint64_t frame, std::string state) {
     findings.add({level,
                   "a frame is there but not marked as received",
-                  fmt::format("frame {}", frame),
+                  place_of(frame),
                   "state 1",
                   std::move(state),
                   {},
@@ -191,7 +193,7 @@ StateCounts compare_states(const std::vector<std::uint64_t>& whole, const std::v
     else
       findings.add({Level::error,
                     "a frame has a state that does not exist",
-                    fmt::format("frame {}", frame),
+                    place_of(frame),
                     fmt::format("0 to {}", counts.size() - 1),
                     fmt::format("{}", state),
                     {}});
@@ -199,7 +201,7 @@ StateCounts compare_states(const std::vector<std::uint64_t>& whole, const std::v
         !std::binary_search(partial->begin(), partial->end(), frame))
       findings.add({level,
                     "a frame is marked as partly received but has no data",
-                    fmt::format("frame {}", frame),
+                    place_of(frame),
                     "some of its chunks",
                     "none",
                     {},
@@ -208,7 +210,7 @@ StateCounts compare_states(const std::vector<std::uint64_t>& whole, const std::v
     if (!is_whole && state == state_received)
       findings.add({level,
                     "a frame is marked as received but missing",
-                    fmt::format("frame {}", frame),
+                    place_of(frame),
                     "its chunks",
                     "none or not all",
                     {},

@@ -47,7 +47,7 @@ class Check {
   }
 
  private:
-  void add(Level level, std::string what, std::string where, std::string expected = {}, std::string actual = {},
+  void add(Level level, std::string what, Place where, std::string expected = {}, std::string actual = {},
            std::string remedy = {}) {
     findings_.add(
         {level, std::move(what), std::move(where), std::move(expected), std::move(actual), std::move(remedy)});
@@ -76,7 +76,7 @@ class Check {
   void take_over(const MemberFile& member, const Check& check, const Report& report);
   void verify_without_records(Verifier& verifier);
   std::vector<ChunkTask> tasks_without_records();
-  static std::string where(const ChunkTask& task);
+  static Place where(const ChunkTask& task);
   void report_overlaps(const std::vector<ChunkTask>& tasks);
   void account();
   void find_recoverable();
@@ -522,7 +522,7 @@ CheckPlan Check::plan_of_members() {
 void Check::take_over(const MemberFile& member, const Check& check, const Report& report) {
   for (auto finding : report.findings) {
     finding.source_file = member.name;
-    finding.where = finding.where == member.path ? member.path : fmt::format("{}: {}", member.name, finding.where);
+    if (auto& where = finding.where.text; where != member.path) where = fmt::format("{}: {}", member.name, where);
     findings_.add(std::move(finding));
   }
   if (report.complete) compare_series(tree_, check.tree_, member.name, findings_);
@@ -561,16 +561,16 @@ std::vector<ChunkTask> Check::tasks_without_records() {
   return tasks;
 }
 
-std::string Check::where(const ChunkTask& task) {
+Place Check::where(const ChunkTask& task) {
   return task.subject != nullptr ? task.subject->where(task.number, task.address)
-                                 : fmt::format("frame {} at offset {}", task.number, task.address);
+                                 : Place(fmt::format("frame {} at offset {}", task.number, task.address));
 }
 
 void Check::report_overlaps(const std::vector<ChunkTask>& tasks) {
   for (std::size_t i = 1; i < tasks.size(); ++i) {
     const auto& before = tasks[i - 1];
     if (before.address + before.size <= tasks[i].address) continue;
-    add(Level::error, "chunks overlap", where(tasks[i]), {}, where(before));
+    add(Level::error, "chunks overlap", where(tasks[i]), {}, where(before).text);
   }
 }
 

@@ -64,7 +64,7 @@ std::vector<Finding> Findings::list() const {
     for (const auto& [file, more] : kind->more)
       all.push_back({kind->level,
                      kind->kept.front().what,
-                     file.empty() ? fmt::format("{} more", more) : fmt::format("{}: {} more", file, more),
+                     file.empty() ? Place(fmt::format("{} more", more)) : Place(fmt::format("{}: {} more", file, more)),
                      {},
                      {},
                      {},
@@ -76,9 +76,16 @@ std::vector<Finding> Findings::list() const {
 }
 
 nlohmann::json to_json(const Finding& finding) {
-  return {{"level", name(finding.level)},           {"what", finding.what},
-          {"where", text_or_null(finding.where)},   {"expected", text_or_null(finding.expected)},
-          {"actual", text_or_null(finding.actual)}, {"remedy", text_or_null(finding.remedy)}};
+  nlohmann::json json = {{"level", name(finding.level)},
+                         {"what", finding.what},
+                         {"where", text_or_null(finding.where.text)},
+                         {"expected", text_or_null(finding.expected)},
+                         {"actual", text_or_null(finding.actual)},
+                         {"remedy", text_or_null(finding.remedy)},
+                         {"places", finding.places}};
+  if (!finding.source_file.empty()) json["source_file"] = finding.source_file;
+  if (const auto& frames = finding.where.frames) json["frames"] = {frames->first, frames->last};
+  return json;
 }
 
 }  // namespace penstock::check

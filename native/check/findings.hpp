@@ -14,10 +14,27 @@ namespace penstock::check {
 
 enum class Level { info, warning, error };
 
+/// Frames of a series, by their numbers.
+struct FrameSpan {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+};
+
+/// Where something is.
+struct Place {
+  Place() = default;
+  Place(std::string words) : text(std::move(words)) {}
+  Place(const char* words) : text(words) {}
+  Place(std::string words, FrameSpan span) : text(std::move(words)), frames(span) {}
+
+  std::string text;                 ///< dataset, frame, offset
+  std::optional<FrameSpan> frames;  ///< if it is in frames whose numbers are known
+};
+
 struct Finding {
   Level level = Level::error;
-  std::string what;      ///< a sentence; findings with the same one are counted together
-  std::string where;     ///< dataset, frame, offset
+  std::string what;  ///< a sentence; findings with the same one are counted together
+  Place where;
   std::string expected;  ///< empty where nothing is compared
   std::string actual;
   std::string remedy;            ///< what to do, where something can be done

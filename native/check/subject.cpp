@@ -63,11 +63,18 @@ std::string Subject::frame_name(std::uint64_t frame) const {
   return first_frame ? fmt::format("frame {} of the series", *first_frame + frame) : fmt::format("frame {}", frame);
 }
 
-std::string Subject::where(std::uint64_t number, std::uint64_t address) const {
+FrameSpan Subject::span_of(std::uint64_t frame) const {
+  const auto number = first_frame.value_or(0) + frame;
+  return {number, number};
+}
+
+Place Subject::where(std::uint64_t number, std::uint64_t address) const {
   if (frames_a_chunk() > 1) {
     const auto first = first_frame.value_or(0) + number / chunks_a_frame() * frames_a_chunk();
-    return fmt::format("{} frames {} to {}{}, chunk {} of {} at offset {}", path, first, first + frames_a_chunk() - 1,
-                       first_frame ? " of the series" : "", number % chunks_a_frame() + 1, chunks_a_frame(), address);
+    const FrameSpan span{first, first + frames_a_chunk() - 1};
+    return {fmt::format("{} frames {} to {}{}, chunk {} of {} at offset {}", path, span.first, span.last,
+                        first_frame ? " of the series" : "", number % chunks_a_frame() + 1, chunks_a_frame(), address),
+            span};
   }
   const auto ahead = leading();
   const auto ones = std::count(chunk_shape.begin(), chunk_shape.begin() + static_cast<std::ptrdiff_t>(ahead), 1U);
@@ -75,8 +82,9 @@ std::string Subject::where(std::uint64_t number, std::uint64_t address) const {
     return fmt::format("{} chunk {} at offset {}", path, number, address);
   const auto chunks = chunks_a_frame();
   const auto part = chunks == 1 ? std::string() : fmt::format(", chunk {} of {}", number % chunks + 1, chunks);
-  const auto name = ahead == 1 ? frame_name(number / chunks) : fmt::format("place {}", number / chunks);
-  return fmt::format("{} {}{} at offset {}", path, name, part, address);
+  const auto frame = number / chunks;
+  if (ahead == 1) return {fmt::format("{} {}{} at offset {}", path, frame_name(frame), part, address), span_of(frame)};
+  return fmt::format("{} place {}{} at offset {}", path, frame, part, address);
 }
 
 std::unique_ptr<Subject> make_subject(const TreeDataset& dataset, const Plugins& plugins, std::string& why_not) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "check/compare/pipeline.hpp"
+#include "check/findings.hpp"
 #include "check/structures/index_process.hpp"
 #include "check/structures/index_table.hpp"
 
@@ -54,10 +55,12 @@ struct Subject {
   std::uint64_t chunk_count() const;
   /// Position of chunk `number` in the grid.
   std::vector<std::uint64_t> grid_position(std::uint64_t number) const;
+  /// The frame's number in the series.
+  FrameSpan span_of(std::uint64_t frame) const;
   /// "frame 17"; in a source file "frame 45 of the series".
   std::string frame_name(std::uint64_t frame) const;
   /// "/entry/data/data frame 17 at offset 4096", with "chunk 3 of 16" where a frame has several; of a scan "place".
-  std::string where(std::uint64_t number, std::uint64_t address) const;
+  Place where(std::uint64_t number, std::uint64_t address) const;
 };
 
 /// Nothing for a dataset without data of its own in the file, or too small to have chunks. A note in

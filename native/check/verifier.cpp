@@ -350,7 +350,7 @@ void Verifier::compare_chunk(const ChunkTask& task, Bytes raw, Memory& memory) {
         {Level::error, "a reference frame is not available", where(task), {}, compared.error().message(), {}});
 }
 
-std::string Verifier::where(const ChunkTask& task) const {
+Place Verifier::where(const ChunkTask& task) const {
   if (task.subject != nullptr) return task.subject->where(task.number, task.address);
   return fmt::format("chunk {} at offset {}", task.number, task.address);
 }

@@ -103,7 +103,7 @@ class Verifier {
   bool check_checksum(const ChunkTask& task, std::uint32_t crc);
   void count(const ChunkTask& task);
   void hold(const ChunkTask& task);
-  std::string where(const ChunkTask& task) const;
+  Place where(const ChunkTask& task) const;
   bool cancelled() const { return options_.cancelled && options_.cancelled(); }
 
   File& file_;

@@ -99,7 +99,7 @@ Result<MembersContent> recover_members(
       continue;
     }
     for (auto finding : one->report.findings) {
-      finding.where = file.name + ": " + finding.where;
+      finding.where.text = file.name + ": " + finding.where.text;
       findings.add(std::move(finding));
     }
     add(report, one->report);

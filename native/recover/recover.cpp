@@ -117,7 +117,7 @@ Result<void> leave(File& file, const Left& left, const std::string& path, const 
 }
 
 /// Of the last one, if it is behind what HDF5 says is the end: a seal in front of that was written over through HDF5.
-/// What has no header of a seal is whatever was there before.
+/// Bytes without the header of a seal were never a seal: an earlier use of the space has left them there.
 Result<store::LeftOfSeal> left_of_seal(File& file, const Segments& segments) {
   PEN_ASSIGN(const auto superblock, store::read_own_superblock(file));
   const store::format::SegmentHeader* last = nullptr;
@@ -754,8 +754,8 @@ Result<void> Recovery::look_for_seal() {
                  plan_.file,
                  {},
                  left.agree > 0 ? fmt::format("its {} readable checksums are right", left.agree) : "",
-                 "its recorder was killed while closing the file, or another program changed the file later: it is "
-                 "sealed in its present state"});
+                 "its recorder was killed while closing the file, the file is an incomplete copy, or another program "
+                 "changed it later: it is sealed in its present state"});
   return {};
 }
 

@@ -40,9 +40,10 @@ void report(const Subject& subject, std::uint64_t frame, const PixelDifferences&
   for (const auto& difference : differences.first)
     findings.add({lossy ? Level::warning : Level::error,
                   lossy ? "a pixel differs, as the dataset's filter does not keep every value" : "a pixel differs",
-                  fmt::format("{} {}, row {}, column {} ({} pixels of this frame's chunk differ)", subject.path,
-                              subject.frame_name(frame), difference.position / subject.columns(),
-                              difference.position % subject.columns(), differences.count),
+                  Place(fmt::format("{} {}, row {}, column {} ({} pixels of this frame's chunk differ)", subject.path,
+                                    subject.frame_name(frame), difference.position / subject.columns(),
+                                    difference.position % subject.columns(), differences.count),
+                        subject.span_of(frame)),
                   difference.expected,
                   difference.actual,
                   {}});

@@ -1,13 +1,13 @@
 """What a check found."""
 
-import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-_MORE_PLACES = re.compile(r"(?P<count>[0-9]+) more places")
 Level = Literal["error", "warning", "info"]
+ANY_FRAME = (0, 2**63 - 1)
+"""Of a finding in frames whose numbers in the series are not known."""
 
 
 class Finding(BaseModel):
@@ -21,12 +21,12 @@ class Finding(BaseModel):
     expected: str = ""
     actual: str = ""
     remedy: str = ""
-
-    @property
-    def places(self) -> int:
-        """For how many it stands: the check keeps the first of each kind, and counts the others in one."""
-        more = _MORE_PLACES.fullmatch(self.where)
-        return int(more["count"]) if more else 1
+    source_file: str = ""
+    """Of a series with several files, if it concerns one of them."""
+    frames: tuple[int, int] | None = None
+    """The first and the last frame of the series that it may concern; None: no frame, or not known."""
+    places: int = 1
+    """For how many it stands: the check keeps the first of each kind, and counts the others in one."""
 
     @field_validator("where", "expected", "actual", "remedy", mode="before")
     @classmethod

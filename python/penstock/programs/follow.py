@@ -10,6 +10,7 @@ from penstock.files.structure import check_structure, exported_from, is_recorded
 from penstock.model.errors import PenstockError
 from penstock.model.events import CheckReport, Reached
 from penstock.model.findings import (
+    ANY_FRAME,
     NO_CHECKSUMS,
     NOT_HDF5,
     SIGNATURE_IS_CORRUPT,
@@ -175,12 +176,7 @@ def _with(report: CheckReport, findings: list[Finding]) -> CheckReport:
 
 
 def _sum(report: CheckReport, other: CheckReport, name: str, path: str) -> CheckReport:
-    findings = [
-        each
-        if each.places > 1
-        else each.model_copy(update={"where": name if each.where in ("", path) else f"{name}: {each.where}"})
-        for each in other.findings
-    ]
+    findings = [_of_source_file(each, name, path) for each in other.findings]
     sums: dict[str, Any] = {key: getattr(report, key) + getattr(other, key) for key in _SUMS}
     ok = report.ok and other.ok
     if not other.complete and report.complete:
@@ -191,6 +187,13 @@ def _sum(report: CheckReport, other: CheckReport, name: str, path: str) -> Check
         sums |= {"unfinished": True, "being_recorded": report.being_recorded or other.being_recorded}
     summed = _with(report.model_copy(update={**sums, "ok": ok}), [*report.findings, *findings])
     return _bounded(summed) if len(summed.findings) > _FINDINGS_MAX else summed
+
+
+def _of_source_file(finding: Finding, name: str, path: str) -> Finding:
+    """Returns a finding of a source file as one of the series, in which its frames have other numbers."""
+    where = name if finding.where in ("", path) else f"{name}: {finding.where}"
+    frames = ANY_FRAME if finding.frames else None
+    return finding.model_copy(update={"where": where, "source_file": name, "frames": frames})
 
 
 def _bounded(report: CheckReport) -> CheckReport:
@@ -204,7 +207,7 @@ def _bounded(report: CheckReport) -> CheckReport:
         findings += named[:_PLACES_KEPT]
         rest = sum(each.places for each in kinds[level, what]) - len(named[:_PLACES_KEPT])
         if rest > 0:
-            findings.append(Finding(level=level, what=what, where=f"{rest} more places"))
+            findings.append(Finding(level=level, what=what, where=f"{rest} more", places=rest))
     return report.model_copy(update={"findings": findings})
 
 

@@ -86,7 +86,7 @@ class SealTest : public CheckTest {
   }
   static std::string where(const Report& report) {
     for (const auto& finding : report.findings)
-      if (finding.level == Level::error) return finding.where;
+      if (finding.level == Level::error) return finding.where.text;
     return {};
   }
   std::optional<store::format::SegmentHeader> seal() const {

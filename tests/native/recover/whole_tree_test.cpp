@@ -236,7 +236,7 @@ TEST_F(WholeTree, WhatCannotComeBackIsReported) {
   ASSERT_TRUE(report.ok()) << report.error().message();
   std::vector<std::string> lost;
   for (const auto& finding : report->findings)
-    if (finding.level == check::Level::error) lost.push_back(finding.where);
+    if (finding.level == check::Level::error) lost.push_back(finding.where.text);
   ASSERT_EQ(lost.size(), 2u) << text(*report);
   EXPECT_TRUE(lost[0].starts_with(mask_path)) << lost[0];
   EXPECT_EQ(lost[1], "/entry/metadata/current");
@@ -297,7 +297,7 @@ TEST_F(WholeTree, ASeriesOfSeveralFilesThatWasLeftHasTheRemedyOfOne) {
   for (const auto& finding : checked.findings) {
     if (finding.what != "the series is not finished") continue;
     ++unfinished;
-    EXPECT_EQ(finding.remedy, "") << finding.where;
+    EXPECT_EQ(finding.remedy, "") << finding.where.text;
   }
   EXPECT_GE(unfinished, 2u) << CheckTest::text(checked);
 }

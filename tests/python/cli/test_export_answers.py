@@ -15,7 +15,7 @@ from penstock.files import inspect as inspecting
 from penstock.files.structure import check_structure
 from penstock.model.errors import ExitCode
 from penstock.model.events import CheckReport
-from penstock.model.findings import Finding
+from penstock.model.findings import ANY_FRAME, Finding
 from penstock.programs import check as checking
 
 pytestmark = pytest.mark.usefixtures("nothing_stays_open")
@@ -150,18 +150,27 @@ def test_only_exports_for_xds_mention_xds(series: Callable[[str], Path], reader:
     assert ("XDS" in noted) == is_named
 
 
-FRAME = {"what": "a chunk's checksum is wrong", "where": "/entry/data/data frame 2 at offset 4096"}
-MEMBERS_FRAME = FRAME | {"where": "s_member_0.h5: /entry/data/data frame 6 at offset 4096"}
+FRAME: dict[str, object] = {
+    "what": "a chunk's checksum is wrong",
+    "where": "/entry/data/data frame 2",
+    "frames": (2, 2),
+}
+SOURCE_FILES_FRAME = {
+    "what": "a chunk's checksum is wrong",
+    "where": "s_data_0.h5: /entry/data/data frame 6",
+    "source_file": "s_data_0.h5",
+    "frames": ANY_FRAME,
+}
 VALUES = {"what": "a part of the file outside the frames is corrupt", "where": "HDF5's structures"}
-LACKING = {"what": "a frame is marked as received but missing", "where": "frame 2"}
-MORE = FRAME | {"where": "5 more"}
+LACKING = {"what": "a frame is marked as received but missing", "where": "frame 2", "frames": (2, 2)}
+MORE: dict[str, object] = {"what": "a chunk's checksum is wrong", "where": "5 more", "places": 5}
 
 
 @pytest.mark.parametrize(
     ("errors", "frames", "code", "words"),
     [
         ([FRAME, VALUES, LACKING], ":7", 1, "the copy has the same bytes"),
-        ([MEMBERS_FRAME], ":4", 1, "the copy has the same bytes"),
+        ([SOURCE_FILES_FRAME], ":2", 1, "the copy has the same bytes"),
         ([FRAME], "3:7", 0, "damaged, but not in the copied frames"),
         ([FRAME, MORE], "3:7", 1, "the copy has the same bytes"),
         ([VALUES], ":7", 1, "is damaged, but no frame is"),
@@ -171,7 +180,7 @@ MORE = FRAME | {"where": "5 more"}
 def test_damage_is_reported_as_what_it_is_in_the_copy(
     series: Callable[[str], Path],
     monkeypatch: pytest.MonkeyPatch,
-    errors: list[dict[str, str]],
+    errors: list[dict[str, object]],
     frames: str,
     code: int,
     words: str,
@@ -228,9 +237,9 @@ def test_cut_source_file_is_left_out_of_a_copy(series: Callable[[str], Path]) ->
 def test_further_places_in_a_source_file_without_copied_frames_are_left_out(
     series: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, frames: str, code: int
 ) -> None:
-    places = ("s_member_1.h5: /entry/data/data frame 5 of the series", "s_member_1.h5: 5 more")
-    found = [FRAME | {"where": place} for place in places]
-    findings = [Finding.model_validate({"level": "error", **each}) for each in found]
+    of_file: dict[str, object] = {"level": "error", "source_file": "s_member_1.h5"}
+    frame = FRAME | of_file | {"where": "s_member_1.h5: /entry/data/data frame 5", "frames": (5, 5)}
+    findings = [Finding.model_validate(each) for each in (frame, MORE | of_file)]
     checked_as(monkeypatch, ok=False, findings=findings)
     done = export(series("split"), "--for", "xds", "--copy", "--frames", frames)
     assert done.exit_code == code, done.stderr

@@ -1,18 +1,11 @@
 """What the damage of a recorded file means for a copy of its frames."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from penstock.files.export.plan import Export
 from penstock.model.findings import Finding
 
-_FRAME = re.compile(r"\bframes? [0-9]")
-# Of a source file, whose name is in front, only if it is the number in the series.
-_FRAMES = re.compile(
-    r"(?P<file>.*: )?(?:/\S* )?frames? (?P<first>[0-9]+)(?: to (?P<last>[0-9]+))?"
-    r"(?P<series> of the series)?\b"
-)
 _LACKING = (
     "a chunk in a segment is missing from the index",
     "a frame is marked as received but missing",
@@ -22,7 +15,7 @@ _LACKING = (
 
 def damage_of_copy(export: Export, errors: Sequence[Finding]) -> str | None:
     """Returns what is wrong with the copy, and what to do; None if the errors do not concern it."""
-    of_frames = {each.what for each in errors if _FRAME.search(each.where)} - set(_LACKING)
+    of_frames = {each.what for each in errors if each.frames} - set(_LACKING)
     outside = [each for each in errors if _is_outside(export, each)]
     ignored = set(_LACKING) if outside or export.absent else set()  # further places are of these files
     there = [each for each in errors if each not in outside and _is_copied(export, each, ignored)]
@@ -44,16 +37,14 @@ def damage_of_copy(export: Export, errors: Sequence[Finding]) -> str | None:
 def _is_outside(export: Export, error: Finding) -> bool:
     """Whether the error concerns a source file that has none of the copied frames."""
     folder = Path(export.source).absolute().parent
-    return any(
-        error.where in (name, str(folder / name)) or error.where.startswith(f"{name}: ")
-        for name in export.outside
+    return error.source_file in export.outside or any(
+        error.where in (name, str(folder / name)) for name in export.outside
     )
 
 
 def _is_copied(export: Export, error: Finding, ignored: set[str]) -> bool:
     """Whether the error may concern what was copied; that of further places is not known."""
-    found = _FRAMES.match(error.where)
-    if found and (found["series"] or not found["file"]):
-        first, last = int(found["first"]), int(found["last"] or found["first"])
+    if error.frames:
+        first, last = error.frames
         return first < export.first_frame + export.frames and export.first_frame <= last
     return error.what not in ignored
