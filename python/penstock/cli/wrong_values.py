@@ -128,7 +128,12 @@ def _near(given: str, known: list[str]) -> list[str]:
     same = next((names for names in _SAME_MEANING if given in names), ())
     if same:
         return [name for name in same if name in known]
-    return get_close_matches(given, known, n=1)
+    # Dashes, which all of them have, do not make two names similar.
+    names = {name.lstrip("-"): name for name in known}
+    wanted = given.lstrip("-")
+    longer = [name for name in names if len(wanted) > 1 and name.startswith(wanted)]
+    near = longer if len(longer) == 1 else get_close_matches(wanted, names, n=1)
+    return [names[name] for name in near]
 
 
 def _missing_part(wrong: Any, context: Any) -> tuple[str, str] | None:

@@ -151,11 +151,11 @@ def _remedy_of(info: "FileInfo") -> str:
     if cut and info.unfinished:
         return (
             f"copy {_first_names(cut)} again from the source, then {recover_command(info.file)};"
-            " if there is no other copy: add --salvage"
+            " if this is the only copy, add --salvage"
         )
     if cut:
         return (
-            f"copy {_first_names(cut)} again from the source; if there is no other copy:"
+            f"copy {_first_names(cut)} again from the source; if this is the only copy:"
             f" {recover_command(info.file)} --salvage"
         )
     if info.recoverable is not None and not info.being_recorded:

@@ -133,6 +133,8 @@ def test_version_and_bare_call() -> None:
         (["bench", "stream", ".", "--numjobs", "2"], ["--numjobs", "did you mean --threads?"]),
         (["bench", "stream", ".", "--bs", "4k"], ["--bs", "did you mean --transfer?"]),
         (["bench", "stream", ".", "--iodepth", "4"], ["--iodepth", "did you mean --queue-depth?"]),
+        (["bench", "stream", ".", "--trans", "2"], ["unknown option --trans", "did you mean --transfer?"]),
+        (["info", "x.h5", "--bogus"], ["unknown option --bogus", "`penstock info --help` lists all"]),
         (["bench", "imaging", ".", "--bs", "4k"], ["--bs", "`penstock bench imaging --help` lists all"]),
         (
             ["bench", "stream", ".", "--direct"],

@@ -276,27 +276,26 @@ def test_characters_that_an_encoding_lacks_have_substitutes() -> None:
         codecs.decode(b"\xff", "ascii", "penstock-in-ascii")
 
 
-@pytest.mark.parametrize("line", PRINTING)
-def test_working_directory_that_is_gone_is_an_error_in_words(
-    line: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def in_missing_directory(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes a working directory, and removes it once `run` has left the one of before."""
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
+
+
+@pytest.mark.usefixtures("in_missing_directory")
+@pytest.mark.parametrize("line", PRINTING)
+def test_working_directory_that_is_gone_is_an_error_in_words(line: str, run: Run) -> None:
     ended = run(line)
     assert "Traceback" not in ended.err
     assert ended.code in codes_of(line), ended
 
 
+@pytest.mark.usefixtures("in_missing_directory")
 @pytest.mark.parametrize("line", ["info x.h5", "check x.h5", "view x.h5"])
-def test_relative_path_in_a_working_directory_that_is_gone_is_not_called_wrong(
-    line: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
+def test_relative_path_in_a_working_directory_that_is_gone_is_not_called_wrong(line: str, run: Run) -> None:
     assert "the working directory no longer exists" in run(line).err
 
 

@@ -198,7 +198,7 @@ def test_check_promises_no_frame_of_a_finished_source_file_that_is_cut(tmp_path:
     shown = page.getvalue()
     assert f"{before.recoverable} of {FRAMES} frames can be recovered" in shown
     assert f"what to do: copy {source.name} again from the source, then penstock recover" in shown
-    assert "if there is no other copy: add --salvage" in shown
+    assert "if this is the only copy, add --salvage" in shown
     report = recover(file, False, lambda _: None)
     assert counted.recoverable == before.recoverable == report.frames - report.missing
     remedy = next(each.remedy for each in report.findings if each.where == source.name)
