@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 FAILURE_LINES = 8
+_SKIPPED = re.compile(r": Skipped\n(.+)")
 
 
 @dataclass(frozen=True)
@@ -88,11 +90,17 @@ def _case(element: ElementTree.Element) -> Case:
     if kinds & {"failure", "error", "fail"}:
         return Case(name, "failed", seconds, processor_s, _failure(element))
     if kinds & {"skipped", "notrun", "disabled"}:
-        skipped = element.find("skipped")
-        return Case(
-            name, "skipped", seconds, processor_s, "" if skipped is None else skipped.get("message", "")
-        )
+        return Case(name, "skipped", seconds, processor_s, _reason_of_skip(element))
     return Case(name, "passed", seconds, processor_s)
+
+
+def _reason_of_skip(element: ElementTree.Element) -> str:
+    """What pytest says, or the line in which a native test says it: ctest knows no reason."""
+    said = _SKIPPED.search(element.findtext("system-out", ""))
+    if said:
+        return said[1]
+    skipped = element.find("skipped")
+    return "" if skipped is None else skipped.get("message", "")
 
 
 def _failure(element: ElementTree.Element) -> str:

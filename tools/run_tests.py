@@ -95,11 +95,12 @@ def fuzz(seconds_each: int) -> Command:
     return Command("run", arguments, junit)
 
 
+VALE = Command("vale", ("scripts/setup-vale", "--if-possible"))
 LINT = (
     Command("configure", ("scripts/build", "--configure-only", "tidy")),
     Command("format", ("scripts/format", "--check")),
     Command("tidy", (PYTHON, "tools/tidy.py")),
-    Command("vale", ("scripts/setup-vale", "--if-possible")),
+    VALE,
     Command("prose", (PYTHON, "tools/prose.py")),
     Command("ruff", (PYTHON, "-m", "ruff", "check", *PYTHON_FOLDERS)),
     Command("mypy", (PYTHON, "-m", "mypy"), environment=CHECKED),
@@ -117,14 +118,15 @@ TORTURE = Command(
 PYTHON_TESTS = ("tests/python", "tests/torture")
 GATE = {
     "python": Step(
-        (build("release", "programs", "benchmarks"), compiled(*PYTHON_TESTS)), (pytest(*PYTHON_TESTS),)
+        (build("release", "programs", "benchmarks"), VALE, compiled(*PYTHON_TESTS)),
+        (pytest(*PYTHON_TESTS),),
     ),
     "asan": Step((build("debug", "native-tests"),), (ctest("debug", "asan", "-LE", "slow"),)),
     "lint": Step(LINT),
 }
 EVERYTHING = {
     "python": Step(
-        (build("release", "programs", "benchmarks", mpi="both"),),
+        (build("release", "programs", "benchmarks", mpi="both"), VALE),
         (pytest("tests/python", "-m", "slow or not slow"),),
     ),
     "asan": Step((build("debug", "native-tests"),), (ctest("debug", "asan"),)),

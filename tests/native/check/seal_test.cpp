@@ -287,22 +287,5 @@ TEST_F(SealTest, RunsOfSlotsInHolesTakeNoMemory) {
   EXPECT_EQ(extents[1].bytes, 16 * page_bytes);
 }
 
-TEST_F(SealTest, DISABLED_TellsItsCost) {
-  constexpr std::uint64_t bytes = 290 << 20;
-  {
-    std::ofstream stream(path("large"), std::ios::binary);
-    const std::vector<char> block(1 << 20, 'x');
-    for (std::uint64_t at = 0; at < bytes; at += block.size()) stream.write(block.data(), 1 << 20);
-  }
-  const auto file = posix_env().open(path("large"), {.mode = OpenOptions::Mode::update}).value();
-  for (const std::uint64_t part : {std::uint64_t{1} << 20, std::uint64_t{100} << 20, bytes}) {
-    const auto start = std::chrono::steady_clock::now();
-    ASSERT_TRUE(store::write_seal(*file, {}, {{0, part}}, bytes).ok());
-    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    std::cout << fmt::format("{} MiB sealed in {:.1f} ms, {} bytes of seal\n", part >> 20, took.count(),
-                             std::filesystem::file_size(path("large")) - bytes);
-  }
-}
-
 }  // namespace
 }  // namespace penstock::check

@@ -15,6 +15,7 @@
 #include <random>
 #include <thread>
 
+#include "../support/without_root.hpp"
 #include "base/time/clock.hpp"
 #include "recorder_test.hpp"
 
@@ -480,10 +481,12 @@ TEST_F(RecorderTest, TheSmallestPoolRecords) {
 }
 
 TEST_F(RecorderTest, AFolderThatCannotBeWrittenIsNamed) {
-  if (::geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
   std::filesystem::permissions(folder_, std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
   Recorder recorder(posix_env(), config_, *events_, team_);
-  auto started = recorder.start();
+  const auto started = [&] {
+    const penstock::testing::WithoutRoot nobody;
+    return recorder.start();
+  }();
   std::filesystem::permissions(folder_, std::filesystem::perms::owner_all);
   ASSERT_FALSE(started.ok());
   EXPECT_NE(started.error().message().find(folder_.string()), std::string::npos);

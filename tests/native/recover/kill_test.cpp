@@ -324,6 +324,9 @@ class Killed : public CheckTest, public ::testing::WithParamInterface<Kind> {
   mutable std::uint64_t judged_ = 0;  ///< files that were left by a death
 };
 
+/// Of files in which a recorder can go on.
+class KilledResumed : public Killed {};
+
 TEST_P(Killed, WhileItRecords) {
   for (const auto torn : tears()) {
     for (std::uint64_t last = 1;; last += step(GetParam())) {
@@ -357,9 +360,7 @@ TEST_P(Killed, WhileItRecovers) {
   }
 }
 
-TEST_P(Killed, WhileItGoesOn) {
-  if (GetParam().placement != store::Placement::log || GetParam().frames_a_member > 0 || GetParam().scan)
-    GTEST_SKIP() << "nobody can go on in such files";
+TEST_P(KilledResumed, WhileItGoesOn) {
   const ForSeries series{series_name, true};
   for (const auto& [left, promised_before] : left_files()) {
     for (const auto torn : tears()) {
@@ -391,9 +392,7 @@ TEST_P(Killed, WhileItGoesOn) {
 }
 
 /// What was begun and holds nothing is in nobody's way: a recorder that resumes the series finds out that it is empty.
-TEST_P(Killed, WhileItIsMadeItIsEmpty) {
-  if (GetParam().placement != store::Placement::log || GetParam().frames_a_member > 0 || GetParam().scan)
-    GTEST_SKIP() << "nobody can go on in such files";
+TEST_P(KilledResumed, WhileItIsMadeItIsEmpty) {
   for (const auto torn : tears()) {
     for (std::uint64_t last = 2;; last += penstock::testing::is_sanitized ? step(GetParam()) : 1) {
       ASSERT_LT(last, changes_max);
@@ -470,6 +469,9 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Killed,
                                            Kind{.name = "slots", .placement = store::Placement::slots},
                                            Kind{.name = "elements", .elements = true},
                                            Kind{.name = "scan", .scan = true}),
+                         [](const auto& kind) { return std::string(kind.param.name); });
+INSTANTIATE_TEST_SUITE_P(Kinds, KilledResumed,
+                         ::testing::Values(Kind{.name = "plain"}, Kind{.name = "elements", .elements = true}),
                          [](const auto& kind) { return std::string(kind.param.name); });
 
 }  // namespace

@@ -64,6 +64,20 @@ cases = [long, Case("store.Fits", "passed", 14.0)]
 print(budget.over_limit(cases))
 print(budget.by_directory(cases[:1], 0.0), budget.by_directory(cases[1:], 7.0))
 """
+SKIPPED = """
+import sys
+from pathlib import Path
+from results import cases_of, skips
+junit = Path(sys.argv[1]) / "some.xml"
+junit.write_text('''<testsuite><testcase name="native"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/>
+<system-out>[ RUN ] a.b
+a.cpp:3: Skipped
+no holes here
+
+[ SKIPPED ] a.b</system-out></testcase>
+<testcase name="python"><skipped message="no kernel"/></testcase></testsuite>''')
+print(skips(cases_of(junit)))
+"""
 FLAKY = "import flaky; print([flaky.verdict(names) for names in (['a'], ['b'], ['b'], [], [], list('wxyz'))])"
 
 LEFT = """
@@ -92,6 +106,10 @@ def run(tmp_path: Path, program: str, **environment: str) -> list[str]:
 
 def test_failed_test_is_repeated_and_reported_as_flaky_if_it_passes(tmp_path: Path) -> None:
     assert run(tmp_path, REPEATING)[-1] == "['m::a'] ['m::b'] True [1.0]"
+
+
+def test_skipped_tests_say_why(tmp_path: Path) -> None:
+    assert run(tmp_path, SKIPPED)[-1] == "['    1 skipped: no holes here', '    1 skipped: no kernel']"
 
 
 def test_test_above_three_times_the_limit_is_reported(tmp_path: Path) -> None:
