@@ -35,8 +35,8 @@ void add(MembersContent& all, const MemberContent& one, const check::MemberFile&
 /// Of an error that may pass.
 const char* remedy_of(Errc code) {
   switch (code) {
-    case Errc::cancelled: return "";
-    case Errc::no_space: return "; free some space on its storage and recover again";
+    case Errc::cancelled:
+    case Errc::no_space: return "";  // whoever asked knows what to do
     case Errc::locked: return "; recover again when that process has ended";
     default: return "; move it away to recover the others without it";
   }

@@ -107,12 +107,11 @@ Result<void> take_structures_away(File& file, std::uint64_t front) {
 Result<void> leave(File& file, const Left& left, const std::string& path, const Error& why) {
   if (!left.is_untouched)
     return make_error(Errc::no_space,
-                      "{}: its index did not fit on the storage ({}); free space, then run `penstock recover` again",
+                      "{}: its index did not fit on the storage ({}): readers fail on it until a recovery completes it",
                       path, why.message());
   PEN_TRY(file.truncate(left.kept_bytes));
   return make_error(Errc::no_space,
-                    "{}: what completes its index did not fit on the storage ({}); the file is as readable as before: "
-                    "free space, then run `penstock recover` again",
+                    "{}: what completes its index did not fit on the storage ({}); the file is as readable as before",
                     path, why.message());
 }
 

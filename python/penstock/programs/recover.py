@@ -5,13 +5,16 @@ from pathlib import Path
 
 from penstock.model.errors import PenstockError
 from penstock.model.events import Event, RecoverReport
-from penstock.model.failure import MALFORMED
+from penstock.model.failure import MALFORMED, NO_SPACE
 from penstock.model.plans import RecoverPlan
 from penstock.programs.process import LogLine, Program, forwarding_signals
 
-_REMEDY_FOREIGN = (
-    "name a file that `penstock record` wrote; if it is one, restore its start from a copy of any age"
-)
+_REMEDIES = {
+    MALFORMED: (
+        "name a file that `penstock record` wrote; if it is one, restore its start from a copy of any age"
+    ),
+    NO_SPACE: "free space on the storage, then run `penstock recover` again",
+}
 
 
 def recover(
@@ -38,8 +41,8 @@ def recover(
             else:
                 on_event(event)
         code = program.wait()
-        if program.failure is not None and program.failure.code == MALFORMED:
-            raise PenstockError(program.failure.detail, _REMEDY_FOREIGN)
+        if program.failure is not None and program.failure.code in _REMEDIES:
+            raise PenstockError(program.failure.detail, _REMEDIES[program.failure.code])
         program.require_success(code)
     if report is None:
         raise PenstockError("penstock-recover ended without a report", "see its log above")

@@ -805,7 +805,7 @@ TEST_F(RecoverTest, OfACutFileNoMoreFramesAreLostThanWereCutOff) {
   EXPECT_EQ(again->lost_frames, lost) << "also if there is nothing to do";
 }
 
-TEST_F(RecoverTest, OnAFullStorageTheRemedyIsSpaceAndAnotherRecovery) {
+TEST_F(RecoverTest, OnAFullStorageTheErrorSaysWhatDidNotFit) {
   write_left({.encoding = plain});
   penstock::testing::FaultEnv env;
   const auto full = [size = std::filesystem::file_size(path())](auto offset, auto bytes) -> Result<void> {
@@ -816,7 +816,7 @@ TEST_F(RecoverTest, OnAFullStorageTheRemedyIsSpaceAndAnotherRecovery) {
   const auto report = recover(RecoverPlan{}, env);
   ASSERT_FALSE(report.ok());
   EXPECT_EQ(report.error().code(), Errc::no_space);
-  EXPECT_NE(report.error().message().find("free space, then run `penstock recover`"), std::string::npos)
+  EXPECT_NE(report.error().message().find("what completes its index did not fit on the storage"), std::string::npos)
       << report.error().message();
   ASSERT_TRUE(recover().ok());
   expect_frames(40);
