@@ -37,6 +37,7 @@ class FrameValues : public CheckTest {
     options.segment_bytes = options.extent_bytes = 64 << 10;
     options.buffer_bytes = 1 << 20;
     options.flush_interval = std::chrono::hours(1);
+    options.write_threads = 1;  // the segments have the order of the frames
     auto store = store::Store::create(posix_env(), path(), layout, options, &listener);
     ASSERT_TRUE(store.ok()) << store.error().message();
     {
