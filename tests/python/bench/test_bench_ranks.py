@@ -397,7 +397,9 @@ def test_an_mpi_that_is_not_installed_is_named(
     run: RunCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    finished = run("bench", "stream", str(tmp_path), "--ranks", "2", "--mpi", "mpich", "--yes")
+    finished = run(
+        "bench", "stream", str(tmp_path), "--size", "1MiB", "--ranks", "2", "--mpi", "mpich", "--yes"
+    )
     assert finished.returncode == 2, finished.stderr
     assert "mpich is not installed" in finished.stderr
     assert "apt-get" in finished.stderr

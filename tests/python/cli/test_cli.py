@@ -382,8 +382,8 @@ DRY_RUNS = [
     "bench metadata . --items 10",
     "bench uvbuffer . --seconds 20",
     "bench network 127.0.0.1",
-    "campaign pilatus-6m-rates --target .",
-    "describe . --measure",
+    "campaign pilatus-6m-rates --target . --scale 0.01",
+    "describe . --measure --size 1MiB --files 1",
 ]
 
 

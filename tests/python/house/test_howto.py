@@ -74,6 +74,8 @@ def adapted(command: str, port: int) -> str:
     command = re.sub(r"(?<=penstock simulate )(?:eiger2|pilatus)-\S+", SMALL, command)
     # The soak of a real detector needs tens of gigabytes of free space, even where nothing is written.
     command = re.sub(r"(?<=penstock verdict )pilatus-\S+", f"{SMALL} --rate 25", command)
+    # Nor are gigabytes free everywhere.
+    command = re.sub(r"penstock (?:describe .*--measure|bench seismic-sort)", r"\g<0> --size 16MiB", command)
     frames = 50 if "--fault" in command else 20  # faults of frames that there are
     command = re.sub(r"--frames \d+", f"--frames {frames}", command)
     command = re.sub(r"(?<= )/data\b", "data", command)
