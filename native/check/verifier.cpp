@@ -168,7 +168,7 @@ void Verifier::verify_chunks(std::span<const ChunkTask> tasks, Memory& memory) {
     if (first.address > file_bytes_ || first.size > file_bytes_ - first.address) {
       if (first.superseded)
         report_superseded(first);
-      else if (first.unindexed)
+      else if (was_not_promised(first))
         report_not_whole(first);
       else
         findings_.add({Level::error, "a chunk lies beyond the end of the file", where(first),
@@ -240,8 +240,13 @@ void Verifier::verify_large_chunk(const ChunkTask& task, Memory& memory) {
                  {}});
 }
 
-/// Of a chunk that no index names. If its end was never written, the recorder died while it wrote, or the
-/// write failed: nobody was notified that it is safe. Otherwise its frame is lost.
+/// Of a chunk that no index names. The recorder may have died before its dataset was in HDF5's structures.
+bool Verifier::was_not_promised(const ChunkTask& task) const {
+  return task.unindexed || (task.subject == nullptr && options_.unfinished);
+}
+
+/// If its end was never written, the recorder died while it wrote, or the write failed: nobody was notified that it is
+/// safe. Otherwise its frame is lost.
 void Verifier::report_not_whole(const ChunkTask& task) {
   if (store::was_cut_short(file_, {task.address, task.size, task.segment_end, task.zero_sectors}))
     findings_.add({Level::warning, "a chunk has no end", where(task), "the checksum of its record", "another",
@@ -276,8 +281,7 @@ bool Verifier::check_checksum(const ChunkTask& task, std::uint32_t crc) {
   const bool right = !task.crc || *task.crc == crc;
   if (task.unindexed && right) report_unindexed(task);
   if (right) return true;
-  // The recorder may have died before its dataset was in HDF5's structures.
-  if (task.unindexed || (task.subject == nullptr && options_.unfinished)) {
+  if (was_not_promised(task)) {
     report_not_whole(task);
     return false;
   }

@@ -100,6 +100,7 @@ class Verifier {
   void report_superseded(const ChunkTask& task);
   void report_unindexed(const ChunkTask& task);
   void report_not_whole(const ChunkTask& task);
+  bool was_not_promised(const ChunkTask& task) const;
   bool check_checksum(const ChunkTask& task, std::uint32_t crc);
   void count(const ChunkTask& task);
   void hold(const ChunkTask& task);

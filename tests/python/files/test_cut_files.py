@@ -13,7 +13,7 @@ import h5py
 import hdf5plugin  # noqa: F401
 import numpy
 import pytest
-from damage import FRAMES, Specimen, make_pair
+from damage import COLUMNS, FRAMES, ROWS, Specimen, make_pair
 from rich.console import Console
 from rounds import seed
 
@@ -205,6 +205,23 @@ def test_check_promises_no_frame_of_a_finished_source_file_that_is_cut(tmp_path:
     assert remedy.startswith("readers fail on its frames: copy it again")
     salvaged = recover(file, False, lambda _: None, salvage=True)
     assert salvaged.frames - salvaged.missing > before.recoverable
+
+
+@pytest.mark.parametrize("cut_bytes", [1, 200, 300, 700])
+def test_check_and_recover_agree_on_a_slot_within_which_an_unfinished_file_ends(
+    cut_bytes: int, tmp_path: Path
+) -> None:
+    """The space of a slot is not given before it is written. So a kill leaves such a file too, if what is
+    missing begins where a sector does."""
+    unfinished, _ = make_pair(tmp_path / "specimens", "slots")
+    file = unfinished.folder / unfinished.file
+    end = int(numpy.flatnonzero(numpy.fromfile(file, numpy.uint8))[-1]) + 1
+    os.truncate(file, end - cut_bytes)
+    last_sector_bytes = ROWS * COLUMNS * 2 % 512
+    damaged = any(found.level == "error" for found in try_check(file).findings)
+    report = try_recover(file, salvage=False)
+    assert isinstance(report, RecoverReport)
+    assert is_clean(report.findings) == (not damaged) == (cut_bytes >= last_sector_bytes)
 
 
 @pytest.mark.slow
