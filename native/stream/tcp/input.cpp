@@ -48,6 +48,8 @@ Bytes TcpInput::view(std::size_t offset, std::size_t size) const {
   return Bytes(batch_->bytes()).subspan(begin_ + offset, size);
 }
 
+/// Where the pool is full, a source that holds its clients back waits for it. One that drops frames must read on: it
+/// takes its spare memory, unless the message is larger than that.
 Result<BufferRef> TcpInput::fresh_batch(std::size_t size) {
   const auto wanted = std::max(size, batch_bytes);
   auto fresh = pool_.acquire(wanted, 0ns);

@@ -1,12 +1,11 @@
-/// The places of clients that have said hello: so many, and none for ever to those that bring nothing while others
-/// wait.
+/// A limited number of clients have a place, each from its hello on. One that is silent and has no open series loses it
+/// when another client comes.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "base/mutex.hpp"
@@ -16,7 +15,8 @@
 
 namespace penstock::stream {
 
-/// What one client has of a place. All calls are safe from several threads.
+/// A client's: since when it has been silent, and whether it has lost its place. All calls are safe from several
+/// threads.
 class TcpPlace {
  public:
   TcpPlace(std::shared_ptr<Socket> socket, const TcpReplies& replies) : socket_(std::move(socket)), replies_(replies) {}
