@@ -20,6 +20,8 @@ using nlohmann::json;
 
 constexpr std::uint64_t mebibyte = 1 << 20;
 constexpr std::size_t folders_max = 256;
+constexpr std::uint64_t values_bytes_min = 32 << 20;
+constexpr std::uint64_t values_bytes_max = 256 << 20;
 
 Result<ElementPlace> element_from(const json& object) {
   PEN_ASSIGN(auto fields, Fields::of(object, "element"));
@@ -386,7 +388,12 @@ Result<Config> Config::for_rank(unsigned rank, unsigned ranks) const {
   return mine;
 }
 
+std::uint64_t Config::values_bytes() const { return std::clamp(pool_bytes / 16, values_bytes_min, values_bytes_max); }
 std::uint64_t Config::frame_pool_bytes() const { return pool_bytes / 2; }
 std::uint64_t Config::segment_pool_bytes() const { return pool_bytes / 2 / segment_pools; }
+
+std::uint64_t Config::shared_segment_bytes() const {
+  return pool_bytes / 2 / (gathers() ? 2 : 1) - (values_bytes() - values_bytes_min);
+}
 
 }  // namespace penstock::recorder

@@ -129,6 +129,9 @@ struct Config {
   /// metrics, and binds the ZeroMQ endpoint with its number in place of {rank}.
   Result<Config> for_rank(unsigned rank, unsigned ranks) const;
 
+  /// For the values that frames bring along, from their arrival until they are written: of all series together. 32 MiB
+  /// of it are beside pool_bytes; segments have as much less as it is more.
+  std::uint64_t values_bytes() const;
   /// How pool_bytes is divided: memory for frames in flight …
   std::uint64_t frame_pool_bytes() const;
   /// … and for the segments of a file, as far as the size of its chunks is concerned …
@@ -137,7 +140,7 @@ struct Config {
   std::uint64_t block_pool_bytes() const { return segment_pool_bytes() / 2; }
   bool gathers() const { return chunk.frames > 1; }
   /// Memory for segments, which all open files share. Where frames gather into chunks, each file has the rest for that.
-  std::uint64_t shared_segment_bytes() const { return pool_bytes / 2 / (gathers() ? 2 : 1); }
+  std::uint64_t shared_segment_bytes() const;
   /// Files that may be open at once, those that are being closed among them. A start that finds none free waits.
   unsigned open_files_max() const { return gathers() ? segment_pools : 64; }
   /// What may wait behind starts that wait.

@@ -156,7 +156,9 @@ void Settlement::placed(std::span<const store::PlacedChunk> chunks, store::RowWr
   account_.counters.meter.stored_bytes += bytes;
   watch_.note_placed();
   conclude(std::move(settled), bytes);
-  if (batch_->is_full())
+  // Half, so that the next frames have room while these are written. Where series share the memory, the timer writes
+  // those of the ones that have less.
+  if (batch_->is_full(spec_.config().values_bytes() / 2))
     if (auto written = batch_->write(rows); !written.ok()) account_.failures.spoil(written.error());
   notify_sessions();
 }

@@ -2,7 +2,7 @@
 ///
 /// Threads: the sources' own, `threads` workers, one that keeps time (progress, timers, measuring), those that open and
 /// close files, and the store's. Memory: the pool and the segment buffers, both within Config::pool_bytes, and beside
-/// them values_budget_bytes for the values that frames bring along.
+/// them Config::values_bytes() for the values that frames bring along.
 ///
 /// It may be one rank of a team (docs/explanation/decisions/0008-ranks-of-a-job.md): the coordinator opens and closes
 /// each series, the other ranks join those whose frames come to them.

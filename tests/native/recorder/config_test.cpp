@@ -19,6 +19,21 @@ TEST(Config, DefaultsListenOnLoopbackAndCompress) {
   EXPECT_LE(config.frame_pool_bytes() + config.shared_segment_bytes(), config.pool_bytes);
 }
 
+TEST(Config, ALargePoolHasMoreMemoryForValuesAndStaysWithinItsBytes) {
+  Config config;
+  const auto beside = [&](std::uint64_t pool_bytes) {
+    config.pool_bytes = pool_bytes;
+    return config.frame_pool_bytes() + config.shared_segment_bytes() + config.values_bytes() - pool_bytes;
+  };
+  for (const std::uint64_t mebibytes : {64, 512, 513, 1024, 4096, 65536}) EXPECT_EQ(beside(mebibytes << 20), 32u << 20);
+  config.pool_bytes = 64 << 20;
+  EXPECT_EQ(config.values_bytes(), 32u << 20);
+  config.pool_bytes = 1 << 30;
+  EXPECT_EQ(config.values_bytes(), 64u << 20);
+  config.pool_bytes = std::uint64_t{64} << 30;
+  EXPECT_EQ(config.values_bytes(), 256u << 20);
+}
+
 TEST(Config, ReadsEveryField) {
   auto plan = smallest();
   plan["codec"] = {{"encoding", "bszstd"}, {"level", 3}, {"block_bytes", 65536}};

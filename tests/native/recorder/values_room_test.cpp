@@ -22,13 +22,13 @@ class ValuesRoomTest : public RecorderTest {
 };
 
 TEST_F(ValuesRoomTest, MoreTextThanThereIsMemoryForHoldsTheSourceAndIsAllRecorded) {
-  ASSERT_GT(frames * memory_bytes(frame_with_texts(0).metadata), values_budget_bytes);
+  ASSERT_GT(frames * memory_bytes(frame_with_texts(0).metadata), config_.values_bytes());
   auto recorder = start();
   ASSERT_TRUE(recorder->begin(series(frames), nullptr).ok());
   for (std::uint64_t number = 0; number < frames; ++number) ASSERT_TRUE(recorder->put(frame_with_texts(number)).ok());
   const auto used_bytes_max = recorder->snapshot().values_used_bytes_max;
-  EXPECT_GT(used_bytes_max, values_budget_bytes / 2);
-  EXPECT_LE(used_bytes_max, values_budget_bytes);
+  EXPECT_GT(used_bytes_max, config_.values_bytes() / 2);
+  EXPECT_LE(used_bytes_max, config_.values_bytes());
   finish(*recorder);
   EXPECT_EQ(event("series_end")["frames_received"], frames);
   const auto last = read<std::int64_t>("s1.h5", "/entry/penstock/timing/written", H5T_NATIVE_INT64);
@@ -48,7 +48,7 @@ TEST_F(ValuesRoomTest, WithoutRoomForItsValuesAFrameIsDroppedAndCountedWhereTheP
     EXPECT_NE(taken.error().message().find("metadata values of frames use"), std::string::npos)
         << taken.error().message();
   }
-  EXPECT_LE(recorder->snapshot().values_used_bytes_max, values_budget_bytes);
+  EXPECT_LE(recorder->snapshot().values_used_bytes_max, config_.values_bytes());
   finish(*recorder);
   const auto end = event("series_end");
   EXPECT_EQ(end["frames_received"].get<std::uint64_t>() + refused, frames);
@@ -58,7 +58,7 @@ TEST_F(ValuesRoomTest, WithoutRoomForItsValuesAFrameIsDroppedAndCountedWhereTheP
 /// A chunk holds the values of its frames until the last one is here, which must not wait for their memory.
 TEST_F(ValuesRoomTest, AChunkWhoseValuesNeedAllMemoryGetsItsLastFrames) {
   config_.chunk.frames = 32;
-  constexpr std::uint64_t large = 2 * values_budget_bytes / 32 / 1000;  // texts of a frame: a chunk needs 2/3 more
+  const std::uint64_t large = 2 * config_.values_bytes() / 32 / 1000;  // texts of a frame: a chunk needs 2/3 more
   config_.series_limit = 1;
   auto recorder = start();
   ASSERT_TRUE(recorder->begin(series(64), nullptr).ok());

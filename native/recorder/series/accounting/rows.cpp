@@ -11,9 +11,6 @@ namespace {
 
 constexpr std::size_t remarks_max = 64;
 constexpr std::size_t rows_a_batch = 8192;
-/// So that the next frames have room while these are written. Where series share the budget, the timer writes those of
-/// the ones that have less.
-constexpr std::uint64_t values_bytes_a_batch = values_budget_bytes / 2;
 
 /// One past the last of the numbers from `first` on that stand at equal distances, with that distance. `number_of`
 /// gives the number at a position below `count`; they rise.
@@ -151,7 +148,9 @@ Result<void> RowBatch::for_runs(const Rows& rows, Write write) {
   return {};
 }
 
-bool RowBatch::is_full() const { return rows_.size() >= rows_a_batch || values_bytes_ >= values_bytes_a_batch; }
+bool RowBatch::is_full(std::uint64_t values_bytes_max) const {
+  return rows_.size() >= rows_a_batch || values_bytes_ >= values_bytes_max;
+}
 
 Result<void> RowBatch::write(store::RowWriter& out) {
   std::vector<Row> rows;

@@ -20,9 +20,6 @@
 
 namespace penstock::recorder {
 
-/// For the values that frames bring along, from their arrival until they are written: of all series together.
-constexpr std::uint64_t values_budget_bytes = 32 << 20;
-
 /// A frame's values in memory, counted against the recorder's budget for them as long as this is kept.
 struct ValuesRoom {
   std::shared_ptr<const void> held;
@@ -133,7 +130,7 @@ class RowBatch {
   }
   std::size_t size() const { return rows_.size(); }
   /// Enough has gathered to be written, by number or by bytes of values.
-  bool is_full() const;
+  bool is_full(std::uint64_t values_bytes_max) const;
   /// Writes what was gathered and forgets it, also on an error.
   Result<void> write(store::RowWriter& out);
   /// Of each column, values that were written and differ from those sent.

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 /// or its frame is dropped, as for pixels. A chunk that gathers several frames holds the values of those that it has
 /// until its last one is here, so that one finds room of its own.
 Result<ValuesRoom> ValueMemory::room_for(const Frame& frame, const SeriesFile& series) {
-  const auto bytes = std::min(memory_bytes(frame.metadata), values_budget_bytes);
+  const auto bytes = std::min(memory_bytes(frame.metadata), config_.values_bytes());
   if (bytes == 0) return ValuesRoom{};
   std::atomic<std::int64_t> here_full_ns{0};
   for (;;) {
@@ -29,7 +29,7 @@ Result<ValuesRoom> ValueMemory::room_for(const Frame& frame, const SeriesFile& s
     write_chunks_that_hold_values(holds_back() ? here_full_ns : full_ns_);
     if (!holds_back())
       return make_error(Errc::refused, "image {} is dropped: metadata values of frames use {} of {} bytes",
-                        value(frame.number), pool_.used_bytes(), values_budget_bytes);
+                        value(frame.number), pool_.used_bytes(), config_.values_bytes());
     // Whoever stops does not wait for a chunk to be full, whose frames may hold all of it.
     if (!waits_) return ValuesRoom{};
   }
@@ -48,7 +48,7 @@ void ValueMemory::write_chunks_that_hold_values(std::atomic<std::int64_t>& since
       spdlog::warn(
           "{}: {} incomplete chunks are written, whose missing frames did not arrive for {} s: metadata values of "
           "their frames used the {} bytes for values",
-          file->path(), chunks, config_.end_timeout_s, values_budget_bytes);
+          file->path(), chunks, config_.end_timeout_s, config_.values_bytes());
 }
 
 }  // namespace penstock::recorder

@@ -33,8 +33,8 @@ class ValueMemory {
   const Files files_;
   std::atomic<bool> waits_{true};
   // They count memory that lives elsewhere.
-  BufferPool pool_{values_budget_bytes};
-  BufferPool gathering_pool_{2 * values_budget_bytes};  ///< for frames whose chunk has others already
+  BufferPool pool_{config_.values_bytes()};
+  BufferPool gathering_pool_{64 << 20};  ///< for frames whose chunk has others already
   /// Monotonic, since when no frame that is dropped otherwise found room; 0: one did.
   std::atomic<std::int64_t> full_ns_{0};
 };

@@ -22,7 +22,7 @@ struct Snapshot {
   std::uint64_t pool_bytes = 0;
   std::uint64_t pool_used_bytes = 0;
   std::uint64_t pool_used_bytes_max = 0;
-  std::uint64_t values_used_bytes_max = 0;  ///< of values_budget_bytes
+  std::uint64_t values_used_bytes_max = 0;  ///< of Config::values_bytes()
 };
 
 class SeriesFile;
