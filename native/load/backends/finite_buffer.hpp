@@ -38,7 +38,8 @@ class FiniteBuffer {
   std::uint64_t admit(const DueFrame& frame) {
     MutexLock lock(mutex_);
     if (levels_.held >= capacity_) return 0;
-    if (levels_.held++ == 0) waiting_since_ns_ = frame.offered_ns;
+    // Whoever offers may lose its processor on the way here, and all frames before this one may be done by now.
+    if (levels_.held++ == 0) waiting_since_ns_ = std::max(waiting_since_ns_, frame.offered_ns);
     levels_.held_max = std::max(levels_.held_max, levels_.held);
     const auto held = levels_.held;
     frames_.push_back(frame);

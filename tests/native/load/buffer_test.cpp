@@ -50,6 +50,18 @@ TEST(FiniteBuffer, AWriterThatComesLateToTellMakesNoStallLonger) {
   EXPECT_EQ(buffer.levels(260).stall_end_ns, 100);
 }
 
+TEST(FiniteBuffer, AFrameThatComesLateMakesNoStallLonger) {
+  FiniteBuffer buffer(10);
+  buffer.admit({0, 0, 0});
+  buffer.take();
+  buffer.release(150);
+  buffer.admit({1, 100, 100});  // offered before the other one was done
+  buffer.take();
+  buffer.release(280);
+  EXPECT_EQ(buffer.levels(280).stall_ns, 150);
+  EXPECT_EQ(buffer.levels(280).stall_end_ns, 150);
+}
+
 TEST(FiniteBuffer, ClosingLetsWhoeverTakesGoOnceItIsEmpty) {
   FiniteBuffer buffer(4);
   buffer.admit({7, 0, 0});
