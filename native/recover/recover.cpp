@@ -372,6 +372,13 @@ Result<void> Recovery::read_index() {
   auto why = tree_.failure;
   if (why.empty() && !parts.empty()) why = parts.front().path + ": " + parts.front().why;
   if (why.empty()) why = beyond.empty() ? "datasets are missing" : beyond;
+  if (names_chunks_beyond_end(tree_, left_.file_bytes))
+    findings_.add({Level::error,
+                   "the file ends before chunks that its index names",
+                   plan_.file,
+                   {},
+                   fmt::format("a file of {} bytes", left_.file_bytes),
+                   "copy it again from its source; otherwise their frames are lost"});
   begin_anew(why);
   return {};
 }

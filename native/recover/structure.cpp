@@ -21,18 +21,31 @@ bool is_usable(const check::Tree& tree, const Segments& segments) {
   return std::all_of(description.columns.begin(), description.columns.end(), is_chunked);
 }
 
+namespace {
+
+bool is_beyond(std::uint64_t file_bytes, std::uint64_t address, std::uint64_t bytes) {
+  return bytes > 0 && (address > file_bytes || bytes > file_bytes - address);
+}
+
+bool has_chunk_beyond(const check::TreeDataset& dataset, std::uint64_t file_bytes) {
+  return std::any_of(dataset.chunks.begin(), dataset.chunks.end(),
+                     [&](const auto& each) { return is_beyond(file_bytes, each.address, each.size); });
+}
+
+}  // namespace
+
+bool names_chunks_beyond_end(const check::Tree& tree, std::uint64_t file_bytes) {
+  return std::any_of(tree.datasets.begin(), tree.datasets.end(),
+                     [&](const auto& dataset) { return has_chunk_beyond(dataset, file_bytes); });
+}
+
 std::string beyond_end(const check::Tree& tree, std::uint64_t file_bytes) {
-  const auto is_beyond = [&](std::uint64_t address, std::uint64_t bytes) {
-    return bytes > 0 && (address > file_bytes || bytes > file_bytes - address);
-  };
   for (const auto& dataset : tree.datasets) {
     const auto& info = dataset.info;
     auto bytes = info.storage == store::StorageKind::contiguous && info.address > 0 ? info.element_bytes : 0;
     for (const auto extent : info.shape)
       if (__builtin_mul_overflow(bytes, extent, &bytes)) bytes = ~std::uint64_t{0};
-    const auto& chunks = dataset.chunks;
-    if (is_beyond(info.address, bytes) ||
-        std::any_of(chunks.begin(), chunks.end(), [&](const auto& each) { return is_beyond(each.address, each.size); }))
+    if (is_beyond(file_bytes, info.address, bytes) || has_chunk_beyond(dataset, file_bytes))
       return fmt::format("{}: the file ends before its data, at {} bytes", info.paths.front(), file_bytes);
   }
   return {};

@@ -14,6 +14,10 @@ bool is_usable(const check::Tree& tree, const Segments& segments);
 /// Which bytes that the tree names lie beyond the end of the file, in words; empty if all are there.
 std::string beyond_end(const check::Tree& tree, std::uint64_t file_bytes);
 
+/// Whether some of them are chunks. A chunk is written before the index names it, so a recorder's death does not leave
+/// this, but an incomplete copy.
+bool names_chunks_beyond_end(const check::Tree& tree, std::uint64_t file_bytes);
+
 /// Of a tree that is not whole, and a file that may be: masks and geometry are not to be given away.
 Error undecided(const check::Tree& tree, const std::string& file);
 

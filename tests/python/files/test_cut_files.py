@@ -5,6 +5,8 @@ import io
 import os
 import random
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,7 @@ from penstock.programs.recover import recover
 from penstock.report.tables import info_page
 
 LAYOUTS = ("plain", "blocks", "slots", "split")
+SEGMENT = b"\x89PENSEG\n"
 NOTHING_LEFT = ("description", "no segments of frames")  # then nothing is changed
 
 
@@ -222,6 +225,35 @@ def test_check_and_recover_agree_on_a_slot_within_which_an_unfinished_file_ends(
     report = try_recover(file, salvage=False)
     assert isinstance(report, RecoverReport)
     assert is_clean(report.findings) == (not damaged) == (cut_bytes >= last_sector_bytes)
+
+
+def leave_open(file: Path) -> None:
+    """As a killed recorder does."""
+    words = "import h5py, os, sys; f = h5py.File(sys.argv[1], 'r+', libver='v110')"
+    words += "; f.swmr_mode = True; os._exit(0)"
+    subprocess.run([sys.executable, "-c", words, str(file)], check=True)
+    assert marked_open(file)
+
+
+def test_check_and_recover_agree_on_an_open_file_whose_index_names_what_is_cut_off(
+    tmp_path: Path,
+) -> None:
+    """It ends within the header of a segment, so that only the index of a source file tells of the frame."""
+    _, finished = make_pair(tmp_path / "specimens", "split")
+    file = finished.folder / finished.file
+    source = max(file.parent.glob("s_member_*.h5"))
+    for each in (file, source):
+        leave_open(each)
+    with h5py.File(source, swmr=True, locking=False) as content:
+        chunks = content["/entry/data/data"].id
+        last = max(chunks.get_chunk_info(k).byte_offset for k in range(chunks.get_num_chunks()))
+    os.truncate(source, source.read_bytes().rfind(SEGMENT, 0, last) + 4)
+    named = "chunk lies beyond the end"
+    assert any(found.level == "error" and named in found.what for found in try_check(file).findings)
+    report = try_recover(file, salvage=False)
+    assert isinstance(report, RecoverReport)
+    assert any(found.level == "error" and "its index names" in found.what for found in report.findings)
+    assert report.frames - report.missing < FRAMES
 
 
 @pytest.mark.slow
