@@ -372,7 +372,7 @@ void Check::scan_segments(Verifier& verifier) {
   options.cancelled = cancelled_;
   std::vector<Subject*> all;
   for (const auto& subject : subjects_) all.push_back(subject.get());
-  verifier.set_subjects({}, all);
+  verifier.set_subjects({}, all, false);
   if (!file_id_ && !has_segments()) {
     if (superblock_ && !cancelled_()) report_no_checksums();
     return;
@@ -436,7 +436,9 @@ void Check::take_description(const SegmentHeader& header, Verifier& verifier) {
     if (node.assembled && tree_.failure.empty()) check_assembled(node);
     by_record_.push_back(found);
   }
-  verifier.set_subjects(by_record_, std::move(all));
+  const bool in_slots = std::any_of(description->datasets.begin(), description->datasets.end(),
+                                    [](const auto& node) { return node.places.placement == store::Placement::slots; });
+  verifier.set_subjects(by_record_, std::move(all), in_slots);
 }
 
 bool Check::has_no_rows(const std::string& path) const {

@@ -141,9 +141,11 @@ inline void write_recorded(const std::string& path, const FileSpec& spec) {
     ASSERT_TRUE(writer->flush().ok());
   }
   if (!spec.finish) {
-    // What a recorder's death would leave: the file as it is now, copied before anything is closed.
+    // What a recorder's death would leave: the file as it is now, copied before anything is closed. While the index is
+    // written, a copy has its changes in part, in another order.
     listener.wait_for(spec.frames - spec.absent.size());
-    const auto bytes = bytes_of(path);
+    auto bytes = bytes_of(path);
+    for (auto again = bytes_of(path); again != bytes; again = bytes_of(path)) bytes = std::move(again);
     made = make_error(Errc::cancelled, "gone");
     write_bytes(path, bytes);
     return;
