@@ -224,7 +224,9 @@ def test_check_and_recover_agree_on_a_slot_within_which_an_unfinished_file_ends(
     damaged = any(found.level == "error" for found in try_check(file).findings)
     report = try_recover(file, salvage=False)
     assert isinstance(report, RecoverReport)
-    assert is_clean(report.findings) == (not damaged) == (cut_bytes >= last_sector_bytes)
+    assert is_clean(report.findings) == (not damaged)
+    if cut_bytes < last_sector_bytes:
+        assert damaged  # as it is if the index names the frame already
 
 
 def leave_open(file: Path) -> None:
