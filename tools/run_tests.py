@@ -24,6 +24,7 @@ JOBS = int(os.environ.get("PENSTOCK_JOBS") or os.cpu_count() or 2)
 # Tests wait for programs and for moments. Builds use what they leave of the processors: more tests at a time
 # would mostly wait for each other.
 PROCESSES = str(JOBS + 1)
+SPACE_BYTES = 15 << 30  # of which 5 are builds and packages; below that, tests of storage may find none
 FAILURES_SHOWN = 30
 
 PYTHON = sys.executable
@@ -155,6 +156,8 @@ def main() -> int:
 
     shutil.rmtree(RESULTS, ignore_errors=True)
     RESULTS.mkdir(parents=True)
+    if (free := shutil.disk_usage(ROOT).free) < SPACE_BYTES:
+        print(f"warning: {free / 1e9:.0f} GB are free; tests may need {SPACE_BYTES / 1e9:.0f} GB", flush=True)
     started = time.monotonic()
     leftovers.remove_leftovers()
     with leftovers.run_directory() as environment:
