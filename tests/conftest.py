@@ -1,8 +1,10 @@
-"""What every test gets: its processor time in the results, and a skip if its MPI is not built."""
+"""What every test gets: its processor time in the results, and the marks that depend on its parameters."""
 
 import gc
 import resource
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +21,32 @@ def _mpich_is_built() -> bool:
         return False
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(tryfirst=True)  # ahead of `-m 'not slow'`
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    unused = _mark_slow_cases(items)
+    if "tests/python" in config.args and unused:
+        raise pytest.UsageError(f"tests/slow-cases.txt: no test has the case {', '.join(sorted(unused))}")
+    _skip_without_mpich(items)
+
+
+def _mark_slow_cases(items: list[pytest.Item]) -> set[str]:
+    """Marks the cases in slow-cases.txt as slow. Returns the lines that name none of the tests."""
+    lines = Path(__file__).with_name("slow-cases.txt").read_text("utf-8").splitlines()
+    unused = {line for line in lines if not line.startswith("#")}
+    cases: dict[str, list[tuple[str, str]]] = {}
+    for line in unused:
+        test, _, case = line.partition("[")
+        cases.setdefault(test, []).append((case, line))
+    for item in items:
+        test, _, named = item.nodeid.partition("tests/python/")[2].partition("[")
+        for case, line in cases.get(test, ()):
+            if fnmatchcase(named.removesuffix("]"), case.removesuffix("]")):
+                item.add_marker(pytest.mark.slow)
+                unused.discard(line)
+    return unused
+
+
+def _skip_without_mpich(items: list[pytest.Item]) -> None:
     """A test needs MPICH if the text of one of its parameters names it (PENSTOCK_MPI, scripts/build)."""
     if _mpich_is_built():
         return

@@ -21,9 +21,8 @@ from results import Outcome, skips, table, total_of
 from steps import RESULTS, ROOT, Command, Runner, Step
 
 JOBS = int(os.environ.get("PENSTOCK_JOBS") or os.cpu_count() or 2)
-# Tests wait for programs and for moments. Builds use what they leave of the processors: more tests at a time
-# would mostly wait for each other.
-PROCESSES = str(JOBS + 1)
+# Tests wait for programs and for moments. Builds use what they leave of the processors.
+PROCESSES = str(JOBS + 2)
 SPACE_BYTES = 15 << 30  # of which 5 are builds and packages; below that, tests of storage may find none
 FAILURES_SHOWN = 30
 
@@ -84,9 +83,8 @@ def pytest(*options: str) -> Command:
     return Command("tests", (*command, *spread, *options), junit, INTERPRETERS, again)
 
 
-def compiled(*options: str) -> Command:
-    """All tests are compiled once, and not again in each process of pytest, which start together."""
-    return Command("compile", (PYTHON, "-m", "pytest", "-qq", "--collect-only", *options), None, INTERPRETERS)
+def compiled(*folders: str) -> Command:
+    return Command("compile", (PYTHON, "tools/compile_tests.py", *folders), None, INTERPRETERS)
 
 
 def fuzz(seconds_each: int) -> Command:

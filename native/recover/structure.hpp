@@ -15,7 +15,7 @@ bool is_usable(const check::Tree& tree, const Segments& segments);
 std::string beyond_end(const check::Tree& tree, std::uint64_t file_bytes);
 
 /// Whether some of them are chunks. A chunk is written before the index names it, so a recorder's death does not leave
-/// this, but an incomplete copy.
+/// this, but an incomplete copy or a loss of power.
 bool names_chunks_beyond_end(const check::Tree& tree, std::uint64_t file_bytes);
 
 /// Of a tree that is not whole, and a file that may be: masks and geometry are not to be given away.

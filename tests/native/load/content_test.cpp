@@ -63,7 +63,7 @@ double share_left(const std::vector<std::byte>& bytes) {
 
 TEST(Content, CannotBeCompressedWhateverTheSizeOfTransfers) {
   constexpr std::size_t file_bytes = 24 << 20;  // more than a ground
-  for (const std::size_t transfer : {512U, 1000U, 4096U, 65536U, 1U << 20, 3U << 20, 8U << 20}) {
+  for (const std::size_t transfer : {512U, 1000U, 65536U, 3U << 20}) {
     const Content content(ContentKind::random, 1, transfer, many);
     const auto bytes = file_of(content, transfer, file_bytes, 3);
     EXPECT_GE(share_left(bytes), 0.99) << transfer;
@@ -121,7 +121,7 @@ TEST(Content, ADifferenceIsFoundWhereverItIs) {
     content.lay(ground);
     const auto block = block_of(content, 0, 0);
     EXPECT_TRUE(content.is_block(block, ground, 0, 0));
-    for (std::size_t at = 0; at < size; ++at) {
+    for (std::size_t at = 0; at < size; at += at < 64 || at + 64 > size ? 1 : 7) {
       auto other = block;
       other[at] ^= std::byte{1};
       EXPECT_FALSE(content.is_block(other, ground, 0, 0)) << at;
@@ -145,11 +145,11 @@ LoadPlan plan_of(ContentKind kind, double ratio, const std::string& path = "") {
 }
 
 TEST(Content, CompressesAsItsRatioSays) {
-  for (const double ratio : {1.0, 1.5, 2.0, 4.0, 8.0, 10.0})
-    for (const std::size_t transfer : {512U, 1000U, 65536U, 8U << 20}) {
+  for (const double ratio : {1.0, 1.5, 4.0, 10.0})
+    for (const std::size_t transfer : {512U, 1000U, 4U << 20}) {
       Content content(plan_of(ContentKind::compressible, ratio), transfer, many);
       ASSERT_TRUE(content.open());
-      const auto bytes = file_of(content, transfer, 8 << 20, 3);
+      const auto bytes = file_of(content, transfer, 4 << 20, 3);
       EXPECT_NEAR(share_left(bytes) * ratio, 1, 0.1) << ratio << " in " << transfer;
       std::set<std::string> sectors;
       for (std::size_t at = 0; at + sector_bytes <= transfer; at += sector_bytes)
@@ -166,7 +166,7 @@ TEST(Content, ADifferenceIsFoundAmongZerosToo) {
   const auto block = block_of(content, 1, 8192);
   EXPECT_TRUE(content.is_block(block, ground, 1, 8192));
   EXPECT_FALSE(content.is_block(block, ground, 1, 0));
-  for (std::size_t at = 0; at < block.size(); ++at) {
+  for (std::size_t at = 0; at < block.size(); at += 7) {
     auto other = block;
     other[at] ^= std::byte{1};
     EXPECT_FALSE(content.is_block(other, ground, 1, 8192)) << at;

@@ -52,7 +52,7 @@ TEST_F(ReplacedFile, IsThereAtEveryMomentBeforeItsFirstFrame) {
     config_.store.durability = durability;
     bool died = true;
     // Of each of the first changes, while the old file makes way; then of a few of those that recur.
-    const std::uint64_t step = is_torture ? 1 : 61;
+    const std::uint64_t step = is_torture ? 1 : 151;
     for (std::uint64_t kill = 1; died; kill += kill < 8 ? 1 : step) {
       SCOPED_TRACE(fmt::format("killed at change {} after the start", kill));
       ASSERT_LT(kill, 1000u);

@@ -9,7 +9,7 @@ namespace penstock::recorder {
 namespace {
 
 constexpr std::size_t values = 1000;
-constexpr std::uint64_t frames = 80;
+constexpr std::uint64_t frames = 48;
 
 class ValuesRoomTest : public RecorderTest {
  protected:

@@ -172,7 +172,7 @@ class CallFaults : public CheckTest, public ::testing::WithParamInterface<Fault>
 TEST_P(CallFaults, NothingThatWasPlacedIsLostAndNothingIsFalse) {
   const bool every = std::getenv("PENSTOCK_TORTURE_ROUNDS") != nullptr;
   std::uint64_t failing = 1;
-  for (;; failing += every || failing < 12 ? 1 : 17) {
+  for (;; failing += every || failing < 8 ? 1 : 29) {
     SCOPED_TRACE("call " + std::to_string(failing));
     Account account;
     std::set<std::uint64_t> taken;

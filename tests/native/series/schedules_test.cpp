@@ -24,7 +24,7 @@ TEST(Schedules, KeepTheirPromisesWhateverHappens) {
     return;
   }
   const auto first = number_of("PENSTOCK_SERIES_FIRST", 1);
-  const auto count = number_of("PENSTOCK_SERIES_SCHEDULES", penstock::testing::rounds(50'000, 10));
+  const auto count = number_of("PENSTOCK_SERIES_SCHEDULES", penstock::testing::rounds(50'000, 20));
   Outcome all;
   const auto began = std::clock();
   for (auto seed = first; seed < first + count; ++seed) {

@@ -12,10 +12,7 @@
 
 namespace penstock::stream::test {
 
-inline const std::filesystem::path& corpus_folder() {
-  static const std::filesystem::path folder = PENSTOCK_CORPUS;
-  return folder;
-}
+const std::filesystem::path& corpus_folder();
 
 inline std::vector<std::byte> read_bytes(const std::filesystem::path& path) {
   EXPECT_TRUE(std::filesystem::exists(path)) << path;

@@ -79,6 +79,7 @@ def test_the_document_of_a_stream_beside_frames_is_kept(run: RunCommand, tmp_pat
     assert list(target.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_command_of_ones_own_ends_with_all_that_it_started(run: RunCommand, tmp_path: Path) -> None:
     """A shell, and a child of it, which would go on for a minute."""
     script = f"sleep 61 & echo $! > {tmp_path}/pid; wait"

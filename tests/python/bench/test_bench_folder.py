@@ -165,7 +165,7 @@ NAMES: SearchStrategy[str] = st.one_of(
 
 
 @given(names=st.sets(NAMES, max_size=12), count=st.integers(0, 20), kinds=st.randoms())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_only_listed_regular_files_are_removed(
     names: set[str], count: int, kinds: object, tmp_path: Path
 ) -> None:

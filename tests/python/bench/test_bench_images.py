@@ -127,6 +127,7 @@ def test_compressed_files_are_written_in_turn(run: RunCommand, tmp_path: Path) -
     assert (check.outcome, check.actual) == ("warning", "4 generated images in turn")
 
 
+@pytest.mark.slow
 def test_a_pilatus_6m_in_gzip_has_the_size_of_the_source() -> None:
     """4000 of them have about 12 GB."""
     template = make_template(ImageRequest(format="cbf.gz", rows=2527, columns=2463, type="int32"))

@@ -212,6 +212,7 @@ def test_a_killed_peer_leaves_what_was_measured(listen: Listen, tmp_path: Path) 
     assert result.document.network.phases[-1].server is None
 
 
+@pytest.mark.slow
 def test_an_interruption_leaves_what_was_measured(listen: Listen, tmp_path: Path) -> None:
     other, output = listen("127.0.0.1:0", "--sessions", "1"), tmp_path / "run.json"
     process = _measuring(other.address, output, "600")

@@ -64,6 +64,7 @@ def test_lines_say_what_was_asked_and_what_can_be_reached() -> None:
     assert reached.column == ("disk",)
 
 
+@pytest.mark.slow
 def test_lines_are_in_every_form_of_a_report() -> None:
     campaign = campaign_with(PLOT)
     titles, rows = shown(campaign)

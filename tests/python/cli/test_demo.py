@@ -86,6 +86,7 @@ def test_replayed(
     assert summary.source.startswith("3 recorded images")
 
 
+@pytest.mark.slow
 def test_an_empty_data_folder_leads_to_simulation(
     programs: dict[str, Path], small_catalogue: Path, tmp_path: Path, view: ProgressView
 ) -> None:

@@ -377,6 +377,7 @@ def test_errors_of_the_system_have_words(error: Exception, text: str) -> None:
         assert in_words(error).remedy
 
 
+@pytest.mark.slow
 def test_results_are_in_their_files_before_they_are_printed(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -116,7 +116,8 @@ def test_a_recorded_index_has_four_frames_in_its_first_block(recorded: dict[str,
     assert content[header + 8] == 4
 
 
-@pytest.mark.parametrize("reader", [pytest.param("xds", marks=pytest.mark.slow), "eiger"])
+@pytest.mark.slow
+@pytest.mark.parametrize("reader", ["xds", "eiger"])
 def test_pynxtools_misses_no_required_field(series: Callable[[str], Path], reader: str) -> None:
     done = export(series("one"), reader)
     command = [str(Path(sys.executable).with_name("pynx")), "validate", done.master]

@@ -192,6 +192,7 @@ def test_the_pool_is_made_of_transparent_huge_pages_or_not(
         pytest.skip("the kernel had no huge page to give: its memory is in pieces")
 
 
+@pytest.mark.slow
 def test_without_reserved_huge_pages_others_are_used_and_that_is_said(record: Record, tmp_path: Path) -> None:
     recorder, running = recording(record, tmp_path, "{huge_pages: explicit}")
     reserved = reserved_huge_bytes(child_of(recorder))

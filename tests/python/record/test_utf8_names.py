@@ -71,6 +71,7 @@ def test_names_of_a_recorded_file(recorded: Recorded, layout: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_names_of_recovered_and_rebuilt_files(record: Record, run: Run, tmp_path: Path, layout: str) -> None:
     path = ended_in_mid_series(record, tmp_path, ("--layout", layout), frames=5)
     anew = tmp_path / "anew.h5"

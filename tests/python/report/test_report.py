@@ -68,6 +68,7 @@ def test_a_page_needs_nothing_else_and_can_be_read_aloud(name: str) -> None:
     assert len(svgs_of(html)) >= 2
 
 
+@pytest.mark.slow
 def test_several_documents_are_one_page() -> None:
     html = html_of([page_of(document, name) for name, document in DOCUMENTS.items()])
     require_alone_and_accessible(html)

@@ -232,6 +232,7 @@ def test_a_job_that_is_killed_is_named(target: Path) -> None:
     assert run["validity"] == "invalid"
 
 
+@pytest.mark.slow
 def test_a_target_that_vanishes_is_named(tmp_path: Path) -> None:
     def vanish(_process: object) -> None:
         for file in data_files(tmp_path):

@@ -45,6 +45,7 @@ def test_it_is_made_once_and_found_again(tmp_path: Path) -> None:
     assert len(said) == 1
 
 
+@pytest.mark.slow
 def test_a_data_set_with_too_few_files_is_not_complete(tmp_path: Path) -> None:
     few = dataclasses.replace(spec(os.cpu_count() or 1), make="jobs_of_tests:makes_one_file")
     assert len(prepare(tmp_path, few)[0].files) == few.files.count
@@ -79,6 +80,7 @@ def test_a_data_set_with_other_contents_is_not_used(tmp_path: Path, changed: dic
         prepare(tmp_path, spec())
 
 
+@pytest.mark.slow
 def test_a_huge_manifest_is_not_read(tmp_path: Path) -> None:
     made, _ = prepare(tmp_path, spec())
     contents = Path(str(made.place)) / CONTENTS
@@ -106,6 +108,7 @@ def test_one_that_cannot_be_made_is_removed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_an_incomplete_one_is_made_again(tmp_path: Path) -> None:
     made, _ = prepare(tmp_path, spec())
     folder = Path(str(made.place))

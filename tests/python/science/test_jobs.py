@@ -53,6 +53,7 @@ def test_without_a_common_time_there_is_no_slope(courses: list[Course]) -> None:
     assert clipped_slope(courses).per_s == 0.0
 
 
+@pytest.mark.slow
 def test_jobs_that_begin_late_do_not_bias_the_rate(tmp_path: Path) -> None:
     rates = (100, 40, 10)
     jobs = [request_of("steady", tmp_path, hz=hz, late_s=0.4 * number) for number, hz in enumerate(rates)]

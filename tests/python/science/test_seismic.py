@@ -45,6 +45,7 @@ def check_of(run: Run, name: str) -> tuple[str, str]:
     return next((each.outcome, each.actual) for each in run.checks if each.name == name)
 
 
+@pytest.mark.slow
 def test_all_traces_come_out_in_order_with_little_memory(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()

@@ -186,6 +186,7 @@ def test_an_element_that_contradicts_the_others_is_a_refused_start(
     assert rejected(recorder)[1] == f'image 0 belongs to series "s", whose start was rejected: {why}'
 
 
+@pytest.mark.slow
 def test_a_contradiction_before_the_others_begin_is_counted_too(record: Record, tmp_path: Path) -> None:
     upper, lower = endpoints(2)
     frames = whole_frames(3, GRID)

@@ -319,6 +319,7 @@ def test_a_journal_of_version_1_is_read_for_ever(tmp_path: Path) -> None:
     assert writer.path.read_bytes()[:64] == GOLDEN.read_bytes()[:64]
 
 
+@pytest.mark.slow
 def test_thousands_of_channels_and_types_that_disagree(collect: Collect, tmp_path: Path) -> None:
     collector = collect()
     row = {f"pv:{number}": float(number) for number in range(2000)}

@@ -201,6 +201,7 @@ def test_channels_that_are_no_values_cost_the_others_nothing(channels: Post, tmp
     assert before < found["ODD:Future"][0][0] < time.time_ns(), "a time that no file can have is none"
 
 
+@pytest.mark.slow
 def test_a_channel_that_never_rests_is_left_all_the_same(channels: Post, tmp_path: Path) -> None:
     collector = Collector(tmp_path, "--listen", "127.0.0.1:0", *options_for("RING:Current"))
     channels("stream")

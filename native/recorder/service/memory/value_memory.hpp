@@ -29,12 +29,15 @@ class ValueMemory {
   bool holds_back() const { return config_.when_full == WhenFull::hold; }
   void write_chunks_that_hold_values(std::atomic<std::int64_t>& since_ns);
 
+  /// For frames whose chunk has others already, so that they do not wait for its values to be written.
+  static constexpr std::size_t gathering_bytes = 64 << 20;
+
   const Config& config_;
   const Files files_;
   std::atomic<bool> waits_{true};
   // They count memory that lives elsewhere.
   BufferPool pool_{config_.values_bytes()};
-  BufferPool gathering_pool_{64 << 20};  ///< for frames whose chunk has others already
+  BufferPool gathering_pool_{gathering_bytes};
   /// Monotonic, since when no frame that is dropped otherwise found room; 0: one did.
   std::atomic<std::int64_t> full_ns_{0};
 };

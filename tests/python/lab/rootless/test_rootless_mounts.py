@@ -85,6 +85,7 @@ def test_a_recorder_receives_from_outside_and_ends_with_sigterm(user: User) -> N
     assert user.inside("rm", f"{_mount(user)}/{file}").returncode == 0
 
 
+@pytest.mark.slow
 def test_promises_are_checked_with_faults(user: User) -> None:
     checks = ("exclusive creation", "synced data survive the loss of all servers")
     only = [word for check in checks for word in ("--only", check)]
