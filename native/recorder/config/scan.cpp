@@ -68,8 +68,33 @@ Result<std::string> text_at(const json& object, const char* name, const std::str
   return found->get<std::string>();
 }
 
-/// Values as they are listed, or from `start` in steps.
-Result<ScanAxis> axis_from(const json& object, const std::string& where) {
+/// The list of an axis's values, or a null pointer: they are evenly spaced.
+const json* listed_values(const json& object) {
+  const auto found = object.find("values");
+  return found == object.end() || found->empty() ? nullptr : &*found;
+}
+
+/// How many points an axis has, as `points` or the list of its values says.
+Result<std::uint64_t> points_of(const json& object, const std::string& name, const std::string& where) {
+  const auto found = object.find("points");
+  const bool given = found != object.end() && !found->is_null();
+  if (given && (!found->is_number_unsigned() || *found < 1U || *found > axis_points_max))
+    return bad(where, ".points is {}, expected 1 to {}", shown(*found), axis_points_max);
+  const auto* values = listed_values(object);
+  if (values == nullptr) {
+    if (given) return found->get<std::uint64_t>();
+    return bad(where, ".points is missing: how many there are along {}", name);
+  }
+  const bool numbers = values->is_array() && values->size() <= axis_points_max &&
+                       std::all_of(values->begin(), values->end(), [](const json& v) { return v.is_number(); });
+  if (!numbers || (given && *found != values->size()))
+    return bad(where, ".values must be a list of numbers, as many as there are points ({})",
+               given ? shown(*found) : "any");
+  return values->size();
+}
+
+/// An axis of at most `room` points. No memory is taken for the values of a longer one.
+Result<ScanAxis> axis_from(const json& object, std::uint64_t room, const std::string& where) {
   if (!object.is_object()) return bad(where, " is {}; an object is expected", shown(object));
   PEN_TRY(refuse_others(object, where, {"name", "points", "values", "start", "step", "units"}));
   ScanAxis axis;
@@ -81,24 +106,16 @@ Result<ScanAxis> axis_from(const json& object, const std::string& where) {
         ".name is \"{}\"; expected letters, digits, '_' and '-', but not \"data\" or \"channel_…\", which hold frames",
         axis.name);
   PEN_ASSIGN(axis.units, text_at(object, "units", "", where));
-  const auto points = object.find("points");
-  if (points != object.end() && !points->is_null()) {
-    if (!points->is_number_unsigned() || *points < 1U || *points > axis_points_max)
-      return bad(where, ".points is {}, expected 1 to {}", shown(*points), axis_points_max);
-    axis.points = points->get<std::uint64_t>();
-  }
-  if (const auto values = object.find("values"); values != object.end() && !values->empty()) {
-    const bool numbers = values->is_array() && values->size() <= axis_points_max &&
-                         std::all_of(values->begin(), values->end(), [](const json& v) { return v.is_number(); });
-    if (!numbers || (axis.points != 0 && axis.points != values->size()))
-      return bad(where, ".values must be a list of numbers, as many as there are points ({})", axis.points);
+  PEN_ASSIGN(axis.points, points_of(object, axis.name, where));
+  if (axis.points > room)
+    return bad(where, " has {} points: with the axes before it, that is more than {}", axis.points, points_max);
+  if (const auto* values = listed_values(object)) {
     axis.values = values->get<std::vector<double>>();
-    axis.points = axis.values.size();
     return axis;
   }
-  if (axis.points == 0) return bad(where, ".points is missing: how many there are along {}", axis.name);
   PEN_ASSIGN(const auto start, number_at(object, "start", 0, where));
   PEN_ASSIGN(const auto step, number_at(object, "step", 1, where));
+  axis.values.reserve(axis.points);
   for (std::uint64_t i = 0; i < axis.points; ++i) axis.values.push_back(start + step * static_cast<double>(i));
   return axis;
 }
@@ -242,9 +259,8 @@ Result<ScanConfig> ScanConfig::from_json(const json& object, const std::string& 
   std::set<std::string> names;
   for (std::size_t i = 0; i < axes->size(); ++i) {
     const auto path = fmt::format("{}.axes[{}]", where, i);
-    PEN_ASSIGN(auto axis, axis_from((*axes)[i], path));
+    PEN_ASSIGN(auto axis, axis_from((*axes)[i], points_max / points, path));
     if (!names.insert(axis.name).second) return bad(path, ".name is \"{}\", which another axis has", axis.name);
-    if (axis.points > points_max / points) return bad(where, ".axes have more than {} points together", points_max);
     points *= axis.points;
     scan.axes.push_back(std::move(axis));
   }

@@ -121,7 +121,9 @@ TEST(Scan, NamesWhatIsWrong) {
            {R"({"axes": [{"name": "y", "points": 2, "values": [1]}]})", "values"},
            {R"({"axes": [{"name": "y", "values": ["1"]}]})", "values"},
            {R"({"axes": [{"name": "y", "points": 2}, {"name": "y", "points": 2}]})", "another axis"},
-           {R"({"axes": [{"name": "y", "points": 16777216}, {"name": "x", "points": 16777216}]})", "together"},
+           {R"({"axes": [{"name": "y", "points": 70000}, {"name": "x", "points": 70000}]})",
+            "axes[1] has 70000 points"},
+           {R"({"axes": [{"name": "y", "points": 16777217}]})", "points is 16777217"},
            {R"({"axes": [{"name": "y", "points": 2, "step": "1"}]})", "step"}}) {
     const auto scan = ScanConfig::from_json(json::parse(text), "scan");
     ASSERT_FALSE(scan.ok()) << text;
