@@ -493,7 +493,7 @@ void Check::verify_members() {
   if (!members_) return;
   if (member_) return add(Level::error, "a file with frames has such files itself", plan_.file);
   auto plan = plan_of_members();
-  auto found = find_members(plan_.file, tree_, *members_, findings_);
+  auto found = find_members(env_, plan_.file, tree_, *members_, findings_);
   for (const auto& member : found.files) {
     if (cancelled_()) return;
     plan.file = member.path;

@@ -96,14 +96,16 @@ std::set<std::uint64_t> report_begun(const std::string& master, const store::Mem
 
 /// Of a split series whose master names no members yet. A block of frames has a file if the states say that it has
 /// frames, or if it lies between the last such block and a file that is there: the column is behind the files. A block
-/// without a frame has none. If several ranks write, a rank has a file of a block only if it received frames of that
+/// without a frame has none. A file that says that it is of another series, or another member, proves nothing: any file
+/// may have such a name. If several ranks write, a rank has a file of a block only if it received frames of that
 /// block: then only a block of which no rank has a file is reported.
-void report_gaps(const std::string& master, const Tree& tree, const store::Members& members,
+void report_gaps(Env& env, const std::string& master, const Tree& tree, const store::Members& members,
                  const std::vector<MemberFile>& found, Missing& missing, Findings& findings) {
   const auto begun = report_begun(master, members, findings);
   if (members.frames == 0) return;  // find_absent_ranks()
   std::set<std::uint64_t> there, ranks;
   for (const auto& file : found) {
+    if (store::membership_of(env, file.path, master, file.number) == store::Membership::other) continue;
     there.insert(file.number / members.ranks);
     ranks.insert(file.number % members.ranks);
   }
@@ -167,8 +169,8 @@ std::vector<std::string> begun_members(const std::string& master, const store::M
 bool is_master(const Tree& tree) { return tree.root_attribute(layout_attribute) != nullptr; }
 bool is_member(const Tree& tree) { return tree.root_attribute(member_attribute) != nullptr; }
 
-FoundMembers find_members(const std::string& path, const Tree& tree, const store::Members& members, Findings& findings,
-                          const std::function<bool(const MemberFile&)>& is_own) {
+FoundMembers find_members(Env& env, const std::string& path, const Tree& tree, const store::Members& members,
+                          Findings& findings, Unlisted unlisted) {
   FoundMembers all;
   auto& found = all.files;
   Missing missing(path, all, findings);
@@ -181,10 +183,13 @@ FoundMembers find_members(const std::string& path, const Tree& tree, const store
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   // A master that was completed names its members; others of the same pattern are none of its own.
   const auto* names = value_at<std::vector<std::string>>(tree, member_names_path);
-  if (names == nullptr) report_gaps(path, tree, members, found, missing, findings);
+  if (names == nullptr) report_gaps(env, path, tree, members, found, missing, findings);
   if (names == nullptr) return all;
   for (auto& file : found) file.listed = std::find(names->begin(), names->end(), file.name) != names->end();
-  std::erase_if(found, [&](const auto& file) { return !file.listed && !(is_own && is_own(file)); });
+  const auto is_own = [&](const MemberFile& file) {
+    return store::membership_of(env, file.path, path, file.number) == store::Membership::own;
+  };
+  std::erase_if(found, [&](const auto& file) { return !file.listed && !(unlisted == Unlisted::own && is_own(file)); });
   for (const auto& name : *names)
     if (std::none_of(found.begin(), found.end(), [&](const auto& file) { return file.name == name; }))
       missing.add(name, false);

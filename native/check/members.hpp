@@ -42,11 +42,16 @@ struct FoundMembers {
   std::vector<std::string> missing;  ///< names of others that have, or may have, frames
 };
 
-/// The members of the master at `path`. Missing ones, which become findings, are those that it names; if it names none,
-/// being unfinished, those between others, and those whose frames it calls received. A file that the master does not
-/// name is taken only where `is_own` says so.
-FoundMembers find_members(const std::string& path, const Tree& tree, const store::Members& members, Findings& findings,
-                          const std::function<bool(const MemberFile&)>& is_own = {});
+/// Which files of members' names are taken that a completed master does not list.
+enum class Unlisted {
+  none,
+  own,  ///< those that say that they are its members
+};
+
+/// The members of the master at `path`. Missing ones, which become findings, are those that it lists; if it lists none,
+/// being unfinished, those between others, and those whose frames it calls received.
+FoundMembers find_members(Env& env, const std::string& path, const Tree& tree, const store::Members& members,
+                          Findings& findings, Unlisted unlisted = Unlisted::none);
 
 /// Adds to `found` and to the findings which ranks' files are missing of an unfinished series with a file per rank.
 /// Ranks have a file only if they got frames, so files are missing if frames that the master calls received are not

@@ -64,11 +64,8 @@ Result<MembersContent> recover_members(
     check::Findings& findings, RecoverReport& report,
     const std::function<Result<MemberContent>(const std::string& path)>& recover_one) {
   MembersContent all;
-  // One that was elsewhere, or could not be read, when the master was completed.
-  const auto is_own = [&](const check::MemberFile& file) {
-    return store::is_member_of(env, file.path, master, file.number);
-  };
-  all.found = check::find_members(master, tree, members, findings, is_own);
+  // Also one that was elsewhere, or could not be read, when the master was completed.
+  all.found = check::find_members(env, master, tree, members, findings, check::Unlisted::own);
   for (const auto& file : all.found.files) {
     auto one = recover_one(file.path);
     // An error that speaks of the file will be there the next time too; any other may pass.

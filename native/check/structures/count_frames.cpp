@@ -92,7 +92,7 @@ Report count_frames(Env& env, const CheckPlan& plan, const Progress::Tell& tell,
   if (all.state == State::being_recorded) findings.ignore_lags();
   if (all.description && all.description->members) {
     const auto tree = tree_of_master(env, plan.file, cancelled);
-    auto found = find_members(plan.file, tree, *all.description->members, findings);
+    auto found = find_members(env, plan.file, tree, *all.description->members, findings);
     for (const auto& member : found.files) {
       Held held;
       if (const auto read = read_records_of(env, member.path, progress, cancelled, held); !read.ok())

@@ -69,17 +69,18 @@ std::optional<std::uint64_t> member_number(const std::string& name, const Member
   return number;
 }
 
-bool is_member_of(Env& env, const std::string& path, const std::string& master, std::uint64_t number) {
+Membership membership_of(Env& env, const std::string& path, const std::string& master, std::uint64_t number) {
   const auto file = env.open(path, {});
-  if (!file.ok()) return false;
+  if (!file.ok()) return Membership::unknown;
   const auto mark = mark_in(**file);
-  return mark.ok() && *mark == MemberMark{Place(master).name, number};
+  if (!mark.ok()) return Membership::unknown;
+  return *mark == MemberMark{Place(master).name, number} ? Membership::own : Membership::other;
 }
 
 Result<std::vector<std::string>> member_paths(Env& env, const std::string& master, const Members& members) {
   std::vector<std::string> paths;
   PEN_TRY(for_each_name(env, Place(master), members, [&](const std::string& path, std::uint64_t number) {
-    if (is_member_of(env, path, master, number)) paths.push_back(path);
+    if (membership_of(env, path, master, number) == Membership::own) paths.push_back(path);
     return Result<void>{};
   }));
   return paths;

@@ -15,8 +15,14 @@ namespace penstock::store {
 /// The number in a member's name; nullopt for other names.
 std::optional<std::uint64_t> member_number(const std::string& name, const Members& members);
 
-/// Whether the file at `path` says that it is member `number` of the master at path `master`.
-bool is_member_of(Env& env, const std::string& path, const std::string& master, std::uint64_t number);
+enum class Membership {
+  own,      ///< the file says that it is this member
+  other,    ///< it says that it is something else
+  unknown,  ///< it cannot be read
+};
+
+/// What the file at `path`, which has the name of member `number` of the master at path `master`, says that it is.
+Membership membership_of(Env& env, const std::string& path, const std::string& master, std::uint64_t number);
 
 /// Paths of the files that say that they are members of the master at path `master`.
 Result<std::vector<std::string>> member_paths(Env& env, const std::string& master, const Members& members);

@@ -107,6 +107,13 @@ def test_recovered_series_names_its_missing_source_file_until_it_is_back(lacking
         assert (content["/entry/penstock/frame_state"][:4] == 1).all()
 
 
+def test_stray_file_with_the_name_of_a_late_source_file_makes_none_missing(tmp_path: Path) -> None:
+    """It says in itself that it is another one."""
+    file = make_unfinished(tmp_path / "split", "split")
+    file.with_name("s_member_50.h5").write_bytes(file.with_name("s_member_0.h5").read_bytes())
+    assert not_there(check(check_plan(file, None), ignore).findings) == []
+
+
 def test_recovery_that_did_not_finish_to_rebuild_is_named_with_its_remedy(tmp_path: Path) -> None:
     """As a full storage leaves it: the superblock comes last."""
     file = make_unfinished(tmp_path / "plain", "plain")
