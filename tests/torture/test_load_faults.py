@@ -263,7 +263,7 @@ def test_what_is_in_the_place_of_a_shared_file_is_left_alone(name: str, what: st
         there.hardlink_to(theirs)
     back_end, workload = SHARED[name]
     run = Load(back_end.plan(folder, **workload), tmp_path, back_end.ranks)
-    assert_told(run.document(), "exist", "is there already")
+    assert_told(run.document(), "exist", "is there already", "is a symbolic link")
     assert run.process.returncode == 1
     assert theirs.read_bytes() == THEIRS
 

@@ -104,7 +104,7 @@ def test_a_file_that_is_being_recorded_is_no_case_for_a_recovery(
 
     left = run("check", str(file)).stdout
     assert left.startswith("warning the series is not finished\n"), left
-    assert left.count("penstock recover") == left.count("what to do: if the sender still runs") == 1
+    assert left.count(f"penstock recover {file}") == left.count("what to do: if the sender still runs") == 1
     assert "leave them out" not in left
 
 
