@@ -46,13 +46,14 @@ def follow(plan: CheckPlan, check_one: CheckOne) -> CheckReport:
     return _bounded(_Following(check_one).file(plan, ()))
 
 
-def with_structure(report: CheckReport, file: Path) -> CheckReport:
+def with_structure(report: CheckReport, file: Path, maker: Maker | None) -> CheckReport:
     """Returns the report with findings about the NeXus structure, which needs a file that HDF5 opens."""
     if any(_is_unreadable(each) or each.what == UNFINISHED_RECOVERY for each in report.findings):
         return report
     try:
         structure = check_structure(file, report.unfinished)
-        findings = [*_of_export(report.findings, exported_from(file)), *structure]
+        source = exported_from(file) if maker == "export" else None
+        findings = [*_of_export(report.findings, source), *structure]
     except PenstockError as error:
         findings = list(report.findings)
         # The native check opened it, so this is news, unless HDF5 rejects a file that was not closed.
@@ -71,11 +72,13 @@ class _Following:
         path = Path(plan.file)
         maker = maker_of(path)
         if maker is None:
-            return self._until_stopped(self._checked(plan), lambda report: with_structure(report, path))
+            return self._until_stopped(
+                self._checked(plan), lambda report: with_structure(report, path, maker)
+            )
         # There are no frames in it to compare.
         report = self._checked(plan.model_copy(update={"against": None}))
         if maker == "export":
-            report = self._until_stopped(report, lambda report: with_structure(report, path))
+            report = self._until_stopped(report, lambda report: with_structure(report, path, maker))
         if self.stopped or any(_is_unreadable(each) for each in report.findings):
             return report
         report = _with(report, _without_own(report.findings, maker))
