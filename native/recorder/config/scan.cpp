@@ -87,9 +87,9 @@ Result<std::uint64_t> points_of(const json& object, const std::string& name, con
   }
   const bool numbers = values->is_array() && values->size() <= axis_points_max &&
                        std::all_of(values->begin(), values->end(), [](const json& v) { return v.is_number(); });
-  if (!numbers || (given && *found != values->size()))
-    return bad(where, ".values must be a list of numbers, as many as there are points ({})",
-               given ? shown(*found) : "any");
+  if (!numbers) return bad(where, ".values must be a list of at most {} numbers", axis_points_max);
+  if (given && *found != values->size())
+    return bad(where, ".values has {} numbers for {} points; expected one for each", values->size(), shown(*found));
   return values->size();
 }
 

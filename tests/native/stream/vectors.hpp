@@ -12,6 +12,7 @@
 
 namespace penstock::stream::test {
 
+/// tests/corpus/stream of this checkout.
 const std::filesystem::path& corpus_folder();
 
 inline std::vector<std::byte> read_bytes(const std::filesystem::path& path) {
