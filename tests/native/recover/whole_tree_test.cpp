@@ -289,7 +289,9 @@ TEST_F(WholeTree, FullStorageIsTheReasonThatIsGivenForAPartThatCannotBeCompleted
 /// The caller says what to do with the series, as no finding says another thing of one of its files.
 TEST_F(WholeTree, ASeriesOfSeveralFilesThatWasLeftHasTheRemedyOfOne) {
   auto layout = rich_layout(Placement::log);
-  layout.members = store::Members{.stem = "a_member_", .suffix = ".h5", .frames = frame_count / 2};
+  layout.chunked[0].frames_max = 2 * frame_count;
+  // The second source file misses frames: one that has all of them is closed at once.
+  layout.members = store::Members{.stem = "a_member_", .suffix = ".h5", .frames = frame_count - 1};
   record(layout, false);
   const auto checked = check(path());
   EXPECT_EQ(checked.recoverable, frame_count) << CheckTest::text(checked);
