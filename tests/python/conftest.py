@@ -4,7 +4,6 @@ import contextlib
 import gc
 import os
 import signal
-import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ import psutil
 import pytest
 from detector_stream import send
 from network_ends import Listen, OtherEnd
+from ports import free_ports
 from warm_command import close, penstock, popen
 
 from penstock.model.events import Event, Listening, RecorderSeriesEnd, parse_event
@@ -138,10 +138,8 @@ def listen() -> Iterator[Listen]:
 
 @pytest.fixture
 def free_port() -> int:
-    """A port of loopback that nobody used a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of loopback that nobody uses, and no other test gets."""
+    return free_ports(1)
 
 
 def pytest_sessionfinish() -> None:

@@ -177,9 +177,7 @@ def test_pulled_frames_find_the_series_that_started_elsewhere(
     job: Callable[..., Job], run: Run, tmp_path: Path
 ) -> None:
     """A PUSH socket hands the start message to one rank, and frames to all of them."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_ports(1)
     recorder = job(3, "--zmq", f"tcp://127.0.0.1:{port}")
     sent = simulate(
         run, f"zmq://127.0.0.1:{port}", "--frames", "300", "--rate", "500", "--series-name", "pulled"

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from ports import free_ports
 
 MODULES = Path("/usr/lib/apache2/modules")
 TOKEN = "a.token-of.a.test"
@@ -112,8 +113,7 @@ def dav_with_tls(folder: Path, identity: Identity) -> Iterator[str]:
             shutil.chown(path, _OWNER, _OWNER)
     hashed = _openssl("passwd", "-apr1", PASSWORD).strip()
     (folder / "users").write_text(f"{USER}:{hashed}\n")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_ports(1)
     (folder / "httpd.conf").write_text(
         _CONFIGURATION.format(
             port=port,

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ports import free_ports
 
 from penstock.bench.science.storage import bounded
 from penstock.bench.science.storage.open import storage_for
@@ -35,8 +36,7 @@ def xrootd() -> Iterator[tuple[Path, str]]:
     pytest.importorskip("XRootD")
     if shutil.which("xrootd") is None:
         pytest.skip("xrootd is not installed")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_ports(1)
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
         for each in (folder, folder / "many", folder / "state"):

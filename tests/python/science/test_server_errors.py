@@ -2,12 +2,12 @@
 
 import contextlib
 import http.server
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import pytest
+from ports import free_ports
 
 from penstock.bench.data.remote_folder import make_folder
 from penstock.bench.run.run import Telling
@@ -93,9 +93,7 @@ def test_an_answer_names_its_status_and_a_remedy(scheme: str, status: int, remed
 
 
 def _unused(scheme: str) -> str:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    return f"{scheme}://127.0.0.1:{port}/{'/' * (scheme == 'root')}data"
+    return f"{scheme}://127.0.0.1:{free_ports(1)}/{'/' * (scheme == 'root')}data"
 
 
 @pytest.mark.slow

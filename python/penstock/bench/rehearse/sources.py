@@ -3,6 +3,7 @@
 import secrets
 import socket
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 
 from penstock.bench.data.marks import FILE_MODE
@@ -18,6 +19,7 @@ from penstock.programs.locate import layouts_folder
 from penstock.programs.ssh import network_name
 
 _TOKEN_BYTES = 16
+_KERNELS_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _ALL_INTERFACES = ("0.0.0.0", "::", "*")
 
 
@@ -97,12 +99,20 @@ def _over_zmq(request: RehearsalRequest, sources: list[ZmqSource]) -> list[TcpSo
 
 
 def _free_ports(count: int) -> list[int]:
-    """Returns ports that nobody uses at the moment."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    """Returns ports that nobody uses at the moment.
+
+    If it can, one that the kernel gives to no connection before the sender binds to it: one that is outside
+    ip_local_port_range (Linux, networking/ip-sysctl)."""
+    lowest, highest = map(int, _KERNELS_PORTS.read_text(encoding="ascii").split())
+    ports = secrets.SystemRandom().sample(range(1024, 65536), 65536 - 1024)
+    ports.sort(key=lambda port: lowest <= port <= highest)
+    return list(islice(filter(_is_free, ports), count))
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
