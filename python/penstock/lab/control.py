@@ -5,11 +5,12 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 
@@ -84,14 +85,11 @@ def _started(request: LabRequest) -> tuple["subprocess.Popen[str]", LabState]:
             f"use it, `penstock lab down {place.name}`, or choose another --name",
             ExitCode.USAGE,
         )
-    try:
-        if place.folder.exists():
-            sweep(place)
-        place.folder.mkdir(parents=True)
-        place.folder.chmod(0o711)  # others reach the mount points, whatever the umask
-        with place.log.open("wb") as log:
+    # Nothing is there of it but the lock until its guard is, which makes the folder, and leaves none behind.
+    with tempfile.TemporaryFile() as log:
+        try:
             supervisor = subprocess.Popen(
-                [sys.executable, "-m", "penstock.lab.supervisor", str(lock)],
+                [sys.executable, "-m", "penstock.lab.supervisor", str(lock), request.name],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -100,18 +98,30 @@ def _started(request: LabRequest) -> tuple["subprocess.Popen[str]", LabState]:
                 start_new_session=True,
                 cwd="/",
             )
-    finally:
-        os.close(lock)
+        finally:
+            os.close(lock)
+        return supervisor, _told(supervisor, request, place, log)
+
+
+def _told(supervisor: "subprocess.Popen[str]", request: LabRequest, place: Place, log: IO[bytes]) -> LabState:
+    """Sends the request, and waits until the laboratory is up. `log`: of the guard before it has a folder."""
     assert supervisor.stdin is not None
     assert supervisor.stdout is not None
     try:
-        supervisor.stdin.write(request.model_dump_json())
-        supervisor.stdin.close()
-        said = _parsed(supervisor.stdout.readline(), place)
+        with suppress(BrokenPipeError):  # its guard has ended, and says why
+            supervisor.stdin.write(request.model_dump_json())
+            supervisor.stdin.close()
+        line = supervisor.stdout.readline()
+        log.seek(0)
+        if not line and (early := log.read()):
+            raise PenstockError(
+                f"laboratory {place.name} has no guard: {early.decode(errors='replace')[-500:].strip()}"
+            )
+        said = _parsed(line, place)
         if "error" in said:
             supervisor.wait(timeout=_DOWN_WITHIN_S)
             raise _error_of(said)
-        return supervisor, LabState.model_validate(said["up"])
+        return LabState.model_validate(said["up"])
     except BaseException:
         supervisor.stdout.close()
         # An immediate second try must find nothing left.

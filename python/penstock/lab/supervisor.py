@@ -32,14 +32,23 @@ _REQUEST_WITHIN_S = 10.0
 
 
 def main() -> int:
-    """The guard. Its input is the request; its argument the descriptor of the lock. The folder is there."""
+    """The guard. Its input is the request; its arguments the descriptor of the lock, and the name."""
     os.umask(0o022)
-    lock = int(sys.argv[1])
-    request = LabRequest.model_validate_json(sys.stdin.read())
-    place = Place(request.name)
+    lock, place = int(sys.argv[1]), Place(sys.argv[2])
     # The command handles Ctrl-C. A closed terminal must not end the laboratory.
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    try:
+        _make_folder(place)
+    except (PenstockError, OSError) as error:
+        message = error.message if isinstance(error, PenstockError) else str(error)
+        _Lease().say({"error": message, "remedy": getattr(error, "remedy", ""), "code": 1})
+        forget_lock(place, lock)
+        return 1
+    try:
+        request = LabRequest.model_validate_json(sys.stdin.read())
+    except ValueError:  # the command was killed before it had sent it
+        return _swept(place, lock)
     guard = os.pidfd_open(os.getpid())
     problem = _separated()
     supervisor = os.fork()
@@ -59,6 +68,16 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     return _swept(place, lock)
+
+
+def _make_folder(place: Place) -> None:
+    """With the log, which standard error goes to. What a killed guard left goes first."""
+    if place.folder.exists():
+        sweep(place)
+    place.folder.mkdir(parents=True)
+    place.folder.chmod(0o711)  # others reach the mount points, whatever the umask
+    with place.log.open("wb") as log:
+        os.dup2(log.fileno(), sys.stderr.fileno())
 
 
 def _swept(place: Place, lock: int) -> int:

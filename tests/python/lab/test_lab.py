@@ -19,7 +19,8 @@ from warm_command import popen
 
 from penstock.lab import sweep as sweep_module
 from penstock.lab.control import ask, laboratories
-from penstock.lab.place import ROOT, Place, is_up, place_of
+from penstock.lab.place import ROOT, Place, is_up, locked, place_of
+from penstock.lab.user import make_folder_of_laboratories
 from penstock.model.bench.runs import Run as BenchRun
 from penstock.model.errors import PenstockError
 
@@ -187,6 +188,20 @@ def test_nothing_stays_when_a_watcher_is_killed(run: Run, name: str, kind: str, 
             time.sleep(0.02)
         assert run("lab", "list").returncode == 0  # it, or that of another test, removes what is left
     without_traces(name)
+
+
+def test_a_command_that_is_killed_before_its_request_leaves_nothing(name: str) -> None:
+    place = Place(name)
+    make_folder_of_laboratories(ROOT)
+    lock = locked(place)
+    assert lock is not None
+    place.folder.mkdir()
+    (place.folder / "of an earlier one").touch()
+    command = [sys.executable, "-m", "penstock.lab.supervisor", str(lock), name]
+    guard = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[lock])
+    os.close(lock)
+    assert guard.wait(30) == 0
+    without_traces(name, 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
