@@ -24,7 +24,8 @@ def _mpich_is_built() -> bool:
 @pytest.hookimpl(tryfirst=True)  # ahead of `-m 'not slow'`
 def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.Item]) -> None:
     unused = _mark_slow_cases(items)
-    are_all_there = "tests/python" in session.config.args and not session.testsfailed  # no file with an error
+    config = session.config
+    are_all_there = "tests/python" in config.args and not config.getoption("lf") and not session.testsfailed
     if are_all_there and unused:
         raise pytest.UsageError(f"tests/slow-cases.txt: no test has the case {', '.join(sorted(unused))}")
     _skip_without_mpich(items)
