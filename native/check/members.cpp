@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "check/names.hpp"
@@ -46,17 +47,30 @@ class Missing {
   Missing(const std::string& master, FoundMembers& found, Findings& findings)
       : master_(master), found_(found), findings_(findings) {}
 
+  /// A file that has the name of a member, and says that it is the one of another name.
+  void add_misnamed(const std::string& name, const std::string& own_name) { misnamed_[name] = own_name; }
+
   /// `lag`: as the master is behind its members while it is recorded.
   void add(const std::string& name, bool lag) {
     found_.missing.push_back(name);
-    findings_.add({Level::error, std::string(member_is_gone), name, "a file next to " + master_, "none",
+    const auto other = misnamed_.extract(name);
+    findings_.add({Level::error, std::string(member_is_gone), name, "a file next to " + master_,
+                   other ? "one that says that it is " + other.mapped() : "none",
                    "its frames read as the fill value; copy it into the same folder", lag});
+  }
+
+  /// Misnamed files in whose place no other is missing.
+  void report_misnamed() {
+    for (const auto& [name, own_name] : misnamed_)
+      findings_.add({Level::warning, "a file has the name of another one of its series", name, own_name, name,
+                     "its frames are not taken from it; move it away, or give it its own name if no file has that"});
   }
 
  private:
   const std::string& master_;
   FoundMembers& found_;
   Findings& findings_;
+  std::map<std::string, std::string> misnamed_;  ///< own names
 };
 
 /// Frames, rising, of which the column of states says that they are in the file, or in part.
@@ -96,16 +110,17 @@ std::set<std::uint64_t> report_begun(const std::string& master, const store::Mem
 
 /// Of a split series whose master names no members yet. A block of frames has a file if the states say that it has
 /// frames, or if it lies between the last such block and a file that is there: the column is behind the files. A block
-/// without a frame has none. A file that says that it is of another series, or another member, proves nothing: any file
-/// may have such a name. If several ranks write, a rank has a file of a block only if it received frames of that
-/// block: then only a block of which no rank has a file is reported.
-void report_gaps(Env& env, const std::string& master, const Tree& tree, const store::Members& members,
-                 const std::vector<MemberFile>& found, Missing& missing, Findings& findings) {
+/// without a frame has none. The `others`, numbers of files that say that they are of another series, prove nothing:
+/// any file may have such a name. If several ranks write, a rank has a file of a block only if it received frames of
+/// that block: then only a block of which no rank has a file is reported.
+void report_gaps(const std::string& master, const Tree& tree, const store::Members& members,
+                 const std::vector<MemberFile>& found, const std::set<std::uint64_t>& others, Missing& missing,
+                 Findings& findings) {
   const auto begun = report_begun(master, members, findings);
   if (members.frames == 0) return;  // find_absent_ranks()
   std::set<std::uint64_t> there, ranks;
   for (const auto& file : found) {
-    if (store::membership_of(env, file.path, master, file.number) == store::Membership::other) continue;
+    if (others.contains(file.number)) continue;
     there.insert(file.number / members.ranks);
     ranks.insert(file.number % members.ranks);
   }
@@ -174,6 +189,8 @@ FoundMembers find_members(Env& env, const std::string& path, const Tree& tree, c
   FoundMembers all;
   auto& found = all.files;
   Missing missing(path, all, findings);
+  using Kind = store::Membership::Kind;
+  std::set<std::uint64_t> others;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder_of(path), error)) {
     const auto name = entry.path().filename().string();
@@ -183,16 +200,21 @@ FoundMembers find_members(Env& env, const std::string& path, const Tree& tree, c
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   // A master that was completed names its members; others of the same pattern are none of its own.
   const auto* names = value_at<std::vector<std::string>>(tree, member_names_path);
-  if (names == nullptr) report_gaps(env, path, tree, members, found, missing, findings);
-  if (names == nullptr) return all;
-  for (auto& file : found) file.listed = std::find(names->begin(), names->end(), file.name) != names->end();
-  const auto is_own = [&](const MemberFile& file) {
-    return store::membership_of(env, file.path, path, file.number) == store::Membership::own;
-  };
-  std::erase_if(found, [&](const auto& file) { return !file.listed && !(unlisted == Unlisted::own && is_own(file)); });
-  for (const auto& name : *names)
+  for (auto& file : found)
+    file.listed = names == nullptr || std::find(names->begin(), names->end(), file.name) != names->end();
+  std::erase_if(found, [&](const auto& file) {
+    if (!file.listed && unlisted == Unlisted::none) return true;
+    const auto membership = store::membership_of(env, file.path, path, file.number);
+    const bool is_misnamed = membership.kind == Kind::misnamed;
+    if (file.listed && is_misnamed) missing.add_misnamed(file.name, members.file_name(membership.number));
+    if (membership.kind == Kind::other) others.insert(file.number);
+    return file.listed ? is_misnamed : membership.kind != Kind::own;
+  });
+  if (names == nullptr) report_gaps(path, tree, members, found, others, missing, findings);
+  for (const auto& name : names == nullptr ? std::vector<std::string>() : *names)
     if (std::none_of(found.begin(), found.end(), [&](const auto& file) { return file.name == name; }))
       missing.add(name, false);
+  missing.report_misnamed();
   return all;
 }
 

@@ -71,16 +71,17 @@ std::optional<std::uint64_t> member_number(const std::string& name, const Member
 
 Membership membership_of(Env& env, const std::string& path, const std::string& master, std::uint64_t number) {
   const auto file = env.open(path, {});
-  if (!file.ok()) return Membership::unknown;
+  if (!file.ok()) return {};
   const auto mark = mark_in(**file);
-  if (!mark.ok()) return Membership::unknown;
-  return *mark == MemberMark{Place(master).name, number} ? Membership::own : Membership::other;
+  if (!mark.ok()) return {};
+  if (mark->master != Place(master).name) return {Membership::Kind::other, 0};
+  return {mark->number == number ? Membership::Kind::own : Membership::Kind::misnamed, mark->number};
 }
 
 Result<std::vector<std::string>> member_paths(Env& env, const std::string& master, const Members& members) {
   std::vector<std::string> paths;
   PEN_TRY(for_each_name(env, Place(master), members, [&](const std::string& path, std::uint64_t number) {
-    if (membership_of(env, path, master, number) == Membership::own) paths.push_back(path);
+    if (membership_of(env, path, master, number).kind == Membership::Kind::own) paths.push_back(path);
     return Result<void>{};
   }));
   return paths;

@@ -15,13 +15,19 @@ namespace penstock::store {
 /// The number in a member's name; nullopt for other names.
 std::optional<std::uint64_t> member_number(const std::string& name, const Members& members);
 
-enum class Membership {
-  own,      ///< the file says that it is this member
-  other,    ///< it says that it is something else
-  unknown,  ///< it cannot be read
+/// What a file that has the name of a member says that it is.
+struct Membership {
+  enum class Kind {
+    own,       ///< this member
+    misnamed,  ///< another member of the same master
+    other,     ///< something else
+    unknown,   ///< it cannot be read
+  };
+  Kind kind = Kind::unknown;
+  std::uint64_t number = 0;  ///< of the member that a misnamed file is
 };
 
-/// What the file at `path`, which has the name of member `number` of the master at path `master`, says that it is.
+/// Of the file at `path`, which has the name of member `number` of the master at path `master`.
 Membership membership_of(Env& env, const std::string& path, const std::string& master, std::uint64_t number);
 
 /// Paths of the files that say that they are members of the master at path `master`.

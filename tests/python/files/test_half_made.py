@@ -111,7 +111,28 @@ def test_stray_file_with_the_name_of_a_late_source_file_makes_none_missing(tmp_p
     """It says in itself that it is another one."""
     file = make_unfinished(tmp_path / "split", "split")
     file.with_name("s_member_50.h5").write_bytes(file.with_name("s_member_0.h5").read_bytes())
-    assert not_there(check(check_plan(file, None), ignore).findings) == []
+    findings = check(check_plan(file, None), ignore).findings
+    assert not_there(findings) == []
+    [stray] = [each for each in findings if each.what == "a file has the name of another one of its series"]
+    assert (stray.level, stray.where, stray.expected) == ("warning", "s_member_50.h5", "s_member_0.h5")
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_source_file_in_the_place_of_another_one_is_not_taken_for_it(tmp_path: Path, finished: bool) -> None:
+    if finished:
+        file = make_pair(tmp_path / "split", "split")[1].folder / "s.h5"
+    else:
+        file = make_unfinished(tmp_path / "split", "split")
+    with h5py.File(file.with_name("s_member_0.h5")) as content:
+        frames = content["/entry/data/data"].shape[0]
+    file.with_name("s_member_1.h5").write_bytes(file.with_name("s_member_0.h5").read_bytes())
+    for report in (check(check_plan(file, None), ignore), recover(file, False, ignore)):
+        [gone] = [each for each in report.findings if each.what == NOT_THERE]
+        assert (gone.level, gone.where) == ("error", "s_member_1.h5")
+        assert gone.actual == "one that says that it is s_member_0.h5"
+    with h5py.File(file) as content:
+        states = content["/entry/penstock/frame_state"][frames : 2 * frames]
+    assert finished or (states != 1).all(), states
 
 
 def test_recovery_that_did_not_finish_to_rebuild_is_named_with_its_remedy(tmp_path: Path) -> None:
