@@ -10,6 +10,7 @@ from typing import Any
 
 import h5py
 import numpy
+import psutil
 from detector_stream import least_message, start_message
 from plain_client import ACK, CLOSED, END, Client
 from ports import free_ports
@@ -111,7 +112,8 @@ def _record(folder: Path, name: str) -> list[Specimen]:
             while client.until(ACK)["safe_below"] < FRAMES - 2:
                 pass
         unfinished = folder.with_name(f"{name}-unfinished")
-        _copy_in_use(folder, unfinished)
+        with _stopped(recorder.pid):
+            shutil.copytree(folder, unfinished)
         for client in clients:
             client.image("s", FRAMES - 1, pixels[FRAMES - 1])
         for client in clients:
@@ -124,20 +126,18 @@ def _record(folder: Path, name: str) -> list[Specimen]:
     ]
 
 
-def _copy_in_use(folder: Path, to: Path) -> None:
-    """Again if a new file got its name meanwhile."""
-    for _ in range(100):
-        names = _names_in(folder)
-        with contextlib.suppress(shutil.Error):
-            shutil.copytree(folder, to)
-        if _names_in(folder) == _names_in(to) == names:
-            return
-        shutil.rmtree(to)
-    raise AssertionError(f"{folder} does not come to rest")
-
-
-def _names_in(folder: Path) -> set[str]:
-    return {each.name for each in folder.iterdir()}
+@contextlib.contextmanager
+def _stopped(pid: int) -> Iterator[None]:
+    """The process and its children stand still, as those of a killed recorder do."""
+    recorder = psutil.Process(pid)
+    family = [recorder, *recorder.children(recursive=True)]
+    for each in family:
+        each.suspend()
+    try:
+        yield
+    finally:
+        for each in family:
+            each.resume()
 
 
 def _told() -> dict[str, Any]:
