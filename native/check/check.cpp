@@ -502,7 +502,7 @@ void Check::verify_members() {
     const auto report = check.run();
     if (report.complete && !report.ok() && was_only_begun(env_, tree_, member.path))
       add(Level::warning, std::string(half_made_member), member.name, {}, {}, "it has no frames: nothing is lost");
-    else
+    else if (!is_misnamed(check.tree_, member, findings_))
       take_over(member, check, report);
   }
   if (series_.unfinished)

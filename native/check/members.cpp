@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <filesystem>
-#include <map>
 #include <set>
 
 #include "check/names.hpp"
@@ -41,36 +41,43 @@ class Shifted final : public Reference {
   const std::uint64_t first_;
 };
 
+constexpr const char* is_another = "a file has the name of another one of its series";
+
 /// What is missing of the master at a path.
 class Missing {
  public:
   Missing(const std::string& master, FoundMembers& found, Findings& findings)
       : master_(master), found_(found), findings_(findings) {}
 
-  /// A file that has the name of a member, and says that it is the one of another name.
-  void add_misnamed(const std::string& name, const std::string& own_name) { misnamed_[name] = own_name; }
-
   /// `lag`: as the master is behind its members while it is recorded.
   void add(const std::string& name, bool lag) {
     found_.missing.push_back(name);
-    const auto other = misnamed_.extract(name);
-    findings_.add({Level::error, std::string(member_is_gone), name, "a file next to " + master_,
-                   other ? "one that says that it is " + other.mapped() : "none",
-                   "its frames read as the fill value; copy it into the same folder", lag});
+    const auto& all = found_.misnamed;
+    const auto in_its_place = std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.name == name; });
+    const auto is_it = std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.own_name == name; });
+    const bool is_taken = in_its_place != all.end();
+    std::string actual = is_taken ? "one that says that it is " + in_its_place->own_name : "none";
+    std::string remedy = is_taken ? "its frames are not those of this name: move it away, and copy the right file here"
+                                  : "its frames read as the fill value; copy it into the same folder";
+    if (is_it != all.end()) {
+      actual += fmt::format("; {} says that it is this file", is_it->name);
+      remedy = is_taken ? "give each of them the name that it says" : "rename that one";
+    }
+    findings_.add({Level::error, std::string(member_is_gone), name, "a file next to " + master_, actual, remedy, lag});
   }
 
-  /// Misnamed files in whose place no other is missing.
+  /// After the last one: misnamed files in whose place no other is missing.
   void report_misnamed() {
-    for (const auto& [name, own_name] : misnamed_)
-      findings_.add({Level::warning, "a file has the name of another one of its series", name, own_name, name,
-                     "its frames are not taken from it; move it away, or give it its own name if no file has that"});
+    for (const auto& each : found_.misnamed)
+      if (each.listed && std::find(found_.missing.begin(), found_.missing.end(), each.name) == found_.missing.end())
+        findings_.add({Level::warning, is_another, each.name, each.own_name, each.name,
+                       "its frames are not taken from it; move it away, or give it its own name if no file has that"});
   }
 
  private:
   const std::string& master_;
   FoundMembers& found_;
   Findings& findings_;
-  std::map<std::string, std::string> misnamed_;  ///< own names
 };
 
 /// Frames, rising, of which the column of states says that they are in the file, or in part.
@@ -112,18 +119,18 @@ std::set<std::uint64_t> report_begun(const std::string& master, const store::Mem
 /// frames, or if it lies between the last such block and a file that is there: the column is behind the files. A block
 /// without a frame has none. The `others`, numbers of files that say that they are of another series, prove nothing:
 /// any file may have such a name. If several ranks write, a rank has a file of a block only if it received frames of
-/// that block: then only a block of which no rank has a file is reported.
-void report_gaps(const std::string& master, const Tree& tree, const store::Members& members,
-                 const std::vector<MemberFile>& found, const std::set<std::uint64_t>& others, Missing& missing,
-                 Findings& findings) {
+/// that block: then only a block of which no rank has a file is reported, and a file in whose place a misnamed one is.
+void report_gaps(const std::string& master, const Tree& tree, const store::Members& members, const FoundMembers& found,
+                 const std::set<std::uint64_t>& others, Missing& missing, Findings& findings) {
   const auto begun = report_begun(master, members, findings);
   if (members.frames == 0) return;  // find_absent_ranks()
-  std::set<std::uint64_t> there, ranks;
-  for (const auto& file : found) {
+  std::set<std::uint64_t> there, ranks, misnamed;
+  for (const auto& file : found.files) {
     if (others.contains(file.number)) continue;
     there.insert(file.number / members.ranks);
     ranks.insert(file.number % members.ranks);
   }
+  for (const auto& file : found.misnamed) misnamed.insert(store::member_number(file.name, members).value_or(0));
   if (ranks.empty()) ranks.insert(0);
   std::set<std::uint64_t> received;
   for (const auto frame : frames_received(tree)) received.insert(received.end(), frame / members.frames);
@@ -133,11 +140,14 @@ void report_gaps(const std::string& master, const Tree& tree, const store::Membe
     for (auto gap = next; gap < std::min(block, next + gap_max); ++gap) expected.insert(gap);
     next = std::max(next, block + 1);
   }
+  for (const auto number : misnamed)
+    if (number / members.ranks < next) missing.add(members.file_name(number), true);
   for (const auto block : expected)
     for (const auto rank : ranks) {
       const auto number = block * members.ranks + rank;
       const bool is_begun = begun.contains(number) && !received.contains(block);
-      if (!there.contains(block) && !is_begun) missing.add(members.file_name(number), true);
+      if (!there.contains(block) && !is_begun && !misnamed.contains(number))
+        missing.add(members.file_name(number), true);
     }
 }
 
@@ -165,6 +175,20 @@ bool holds_no_frames(Env& env, const std::string& path) {
   return false;
 }
 
+/// By the name of the master, or by the series: either may be renamed, not both.
+bool is_member_of(const store::format::Description& own, const std::string& master, const Tree& tree) {
+  if (own.member->master == std::filesystem::path(master).filename()) return true;
+  const auto* series = value_at<std::string>(tree, series_path);
+  return series != nullptr && std::any_of(own.values.begin(), own.values.end(), [&](const auto& node) {
+           const auto* text = std::get_if<std::string>(&node.value);
+           return node.path == series_path && text != nullptr && *text == *series;
+         });
+}
+
+std::string own_name(const store::MemberMark& mark, const store::Members& members, bool is_of_master) {
+  return is_of_master ? members.file_name(mark.number) : fmt::format("file {} of {}", mark.number, mark.master);
+}
+
 }  // namespace
 
 bool was_only_begun(Env& env, const Tree& master, const std::string& path) {
@@ -184,12 +208,23 @@ std::vector<std::string> begun_members(const std::string& master, const store::M
 bool is_master(const Tree& tree) { return tree.root_attribute(layout_attribute) != nullptr; }
 bool is_member(const Tree& tree) { return tree.root_attribute(member_attribute) != nullptr; }
 
+std::optional<store::MemberMark> mark_of(const Tree& tree) {
+  const auto* master = tree.root_attribute("penstock_master");
+  const auto* name = master == nullptr ? nullptr : std::get_if<std::string>(master);
+  const auto* value = tree.root_attribute(member_attribute);
+  const auto* array = value == nullptr ? nullptr : std::get_if<store::ArrayValue>(value);
+  store::MemberMark mark;
+  if (name == nullptr || array == nullptr || array->data.size() != sizeof mark.number) return std::nullopt;
+  mark.master = *name;
+  std::memcpy(&mark.number, array->data.data(), sizeof mark.number);
+  return mark;
+}
+
 FoundMembers find_members(Env& env, const std::string& path, const Tree& tree, const store::Members& members,
                           Findings& findings, Unlisted unlisted) {
   FoundMembers all;
   auto& found = all.files;
   Missing missing(path, all, findings);
-  using Kind = store::Membership::Kind;
   std::set<std::uint64_t> others;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder_of(path), error)) {
@@ -203,18 +238,21 @@ FoundMembers find_members(Env& env, const std::string& path, const Tree& tree, c
   for (auto& file : found)
     file.listed = names == nullptr || std::find(names->begin(), names->end(), file.name) != names->end();
   std::erase_if(found, [&](const auto& file) {
-    if (!file.listed && unlisted == Unlisted::none) return true;
-    const auto membership = store::membership_of(env, file.path, path, file.number);
-    const bool is_misnamed = membership.kind == Kind::misnamed;
-    if (file.listed && is_misnamed) missing.add_misnamed(file.name, members.file_name(membership.number));
-    if (membership.kind == Kind::other) others.insert(file.number);
-    return file.listed ? is_misnamed : membership.kind != Kind::own;
+    const auto own = store::description_of_member(env, file.path);
+    if (!own.ok()) return !file.listed;
+    const bool is_of_master = is_member_of(*own, path, tree);
+    if (own->member->number == file.number) {
+      if (!is_of_master) others.insert(file.number);
+      return !file.listed && (unlisted == Unlisted::none || !is_of_master);
+    }
+    all.misnamed.push_back({file.name, own_name(*own->member, members, is_of_master), file.listed});
+    return true;
   });
-  if (names == nullptr) report_gaps(path, tree, members, found, others, missing, findings);
+  if (names == nullptr) report_gaps(path, tree, members, all, others, missing, findings);
   for (const auto& name : names == nullptr ? std::vector<std::string>() : *names)
     if (std::none_of(found.begin(), found.end(), [&](const auto& file) { return file.name == name; }))
       missing.add(name, false);
-  missing.report_misnamed();
+  if (names != nullptr || members.frames > 0) missing.report_misnamed();
   return all;
 }
 
@@ -222,11 +260,21 @@ void find_absent_ranks(const std::string& path, const Tree& tree, const store::M
                        const std::vector<std::uint64_t>& begun, FoundMembers& found, Findings& findings) {
   if (members.frames > 0 || tree.find(member_names_path) != nullptr) return;
   const auto received = frames_received(tree);
-  if (std::includes(begun.begin(), begun.end(), received.begin(), received.end())) return;
   Missing missing(path, found, findings);
-  for (std::uint64_t rank = 0; rank < members.ranks; ++rank)
+  const bool all_there = std::includes(begun.begin(), begun.end(), received.begin(), received.end());
+  for (std::uint64_t rank = 0; rank < members.ranks && !all_there; ++rank)
     if (std::none_of(found.files.begin(), found.files.end(), [&](const auto& file) { return file.number == rank; }))
       missing.add(members.file_name(rank), true);
+  missing.report_misnamed();
+}
+
+bool is_misnamed(const Tree& member, const MemberFile& file, Findings& findings) {
+  const auto mark = mark_of(member);
+  if (!mark || mark->number == file.number) return false;
+  findings.add({Level::error, is_another, file.name, fmt::format("file {}", file.number),
+                fmt::format("file {} of {}", mark->number, mark->master),
+                "its frames are not those of this name: move it away, and copy the right file here"});
+  return true;
 }
 
 void compare_series(const Tree& master, const Tree& member, const std::string& name, Findings& findings) {

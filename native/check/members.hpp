@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,13 +34,23 @@ std::vector<std::string> begun_members(const std::string& master, const store::M
 bool is_master(const Tree& tree);
 /// Whether it is one of those others.
 bool is_member(const Tree& tree);
+/// Which one, by its attributes.
+std::optional<store::MemberMark> mark_of(const Tree& tree);
 
 /// What a finding says of a member that the master names and that is not there.
 constexpr std::string_view member_is_gone = "a file with a part of the frames is not there";
 
+/// A file that has the name of one member, and says that it is another one.
+struct Misnamed {
+  std::string name;
+  std::string own_name;
+  bool listed = true;  ///< the master names it, or names none
+};
+
 struct FoundMembers {
   std::vector<MemberFile> files;     ///< by rising number
   std::vector<std::string> missing;  ///< names of others that have, or may have, frames
+  std::vector<Misnamed> misnamed;    ///< none of the files: their frames belong elsewhere
 };
 
 /// Which files of members' names are taken that a completed master does not list.
@@ -49,7 +60,8 @@ enum class Unlisted {
 };
 
 /// The members of the master at `path`. Missing ones, which become findings, are those that it lists; if it lists none,
-/// being unfinished, those between others, and those whose frames it calls received.
+/// being unfinished, those between others, and those whose frames it calls received. Of one with a file per rank
+/// find_absent_ranks() adds the missing ones.
 FoundMembers find_members(Env& env, const std::string& path, const Tree& tree, const store::Members& members,
                           Findings& findings, Unlisted unlisted = Unlisted::none);
 
@@ -58,6 +70,9 @@ FoundMembers find_members(Env& env, const std::string& path, const Tree& tree, c
 /// among `begun`, which rises: then it is one of those of ranks without a file.
 void find_absent_ranks(const std::string& path, const Tree& tree, const store::Members& members,
                        const std::vector<std::uint64_t>& begun, FoundMembers& found, Findings& findings);
+
+/// Whether the member says in its attributes that it is another one; a finding then.
+bool is_misnamed(const Tree& member, const MemberFile& file, Findings& findings);
 
 /// A finding where the member is of another series than the master.
 void compare_series(const Tree& master, const Tree& member, const std::string& name, Findings& findings);

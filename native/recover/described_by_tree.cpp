@@ -52,7 +52,7 @@ class Describer {
     number_the_last();
     PEN_TRY(take_frames());
     take_columns();
-    take_member();
+    segments_.description.member = check::mark_of(tree_);
     PEN_TRY(take_values());
     take_groups();
     report();
@@ -150,13 +150,6 @@ class Describer {
       node.attributes = info.attributes;
       segments_.description.columns.push_back(std::move(node));
     }
-  }
-
-  void take_member() {
-    const auto* master = tree_.root_attribute("penstock_master");
-    const auto* name = master == nullptr ? nullptr : std::get_if<std::string>(master);
-    const auto number = number_of<std::uint64_t>(tree_.root_attribute("penstock_member"));
-    if (name != nullptr && number) segments_.description.member = store::MemberMark{*name, *number};
   }
 
   /// Large ones have a checksum in their segment.

@@ -27,6 +27,7 @@
 #include "recover/values/frame_axes.hpp"
 #include "recover/values/frame_values.hpp"
 #include "store/file_start.hpp"
+#include "store/members/member_names.hpp"
 #include "store/recovery/journal.hpp"
 #include "store/recovery/journal_place.hpp"
 #include "store/recovery/own_superblock.hpp"
@@ -403,6 +404,10 @@ Result<void> Recovery::check_member() const {
   if (own.members)
     return make_error(Errc::mismatch, "it has files with frames itself, which a file with frames cannot have");
   const auto name = std::filesystem::path(master_->plan_.file).filename().string();
+  const auto number = store::member_number(std::filesystem::path(plan_.file).filename().string(), *masters.members);
+  if (own.member && own.member->number != number)
+    return make_error(Errc::mismatch, "it says that it is file {} of {}, not file {}", own.member->number,
+                      own.member->master, number.value_or(0));
   // A master whose structures tell the series is compared by that: it may have been renamed.
   if (master_->tree_.datasets.empty() && own.member && own.member->master != name)
     return make_error(Errc::mismatch, "it says that it is a part of {}", own.member->master);

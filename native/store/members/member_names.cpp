@@ -24,12 +24,11 @@ struct Place {
 };
 
 /// An error tells why the file is no member.
-Result<MemberMark> mark_in(File& file) {
+Result<format::Description> description_in(File& file) {
   PEN_ASSIGN(auto found,
              find_description(file, {.begin = 0, .end = looked_through_bytes_max, .file_id = {}, .cancelled = {}}));
-  auto& description = found.description;
-  if (!description.member) return make_error(Errc::not_found, "it is a separate recording");
-  return std::move(*description.member);
+  if (!found.description.member) return make_error(Errc::not_found, "it is a separate recording");
+  return std::move(found.description);
 }
 
 /// The file of member `number`, locked so that nobody begins with it.
@@ -37,9 +36,10 @@ Result<std::shared_ptr<File>> open_member(Env& env, const std::string& path, con
                                           std::uint64_t number) {
   PEN_ASSIGN(auto file, env.open(path, {.mode = OpenOptions::Mode::update}));
   PEN_TRY(file->lock(true));
-  const auto mark = mark_in(*file);
-  if (mark.ok() && *mark == MemberMark{master.name, number}) return file;
-  const auto why = mark.ok() ? fmt::format("it is file {} of {}", mark->number, mark->master) : mark.error().message();
+  const auto own = description_in(*file);
+  if (own.ok() && own->member == MemberMark{master.name, number}) return file;
+  const auto why =
+      own.ok() ? fmt::format("it is file {} of {}", own->member->number, own->member->master) : own.error().message();
   return make_error(Errc::already_exists,
                     "{} exists already and is not verifiably a part of {}: {}; remove it, or choose "
                     "another name",
@@ -69,19 +69,17 @@ std::optional<std::uint64_t> member_number(const std::string& name, const Member
   return number;
 }
 
-Membership membership_of(Env& env, const std::string& path, const std::string& master, std::uint64_t number) {
-  const auto file = env.open(path, {});
-  if (!file.ok()) return {};
-  const auto mark = mark_in(**file);
-  if (!mark.ok()) return {};
-  if (mark->master != Place(master).name) return {Membership::Kind::other, 0};
-  return {mark->number == number ? Membership::Kind::own : Membership::Kind::misnamed, mark->number};
+Result<format::Description> description_of_member(Env& env, const std::string& path) {
+  PEN_ASSIGN(const auto file, env.open(path, {}));
+  return description_in(*file);
 }
 
 Result<std::vector<std::string>> member_paths(Env& env, const std::string& master, const Members& members) {
   std::vector<std::string> paths;
-  PEN_TRY(for_each_name(env, Place(master), members, [&](const std::string& path, std::uint64_t number) {
-    if (membership_of(env, path, master, number).kind == Membership::Kind::own) paths.push_back(path);
+  const Place place(master);
+  PEN_TRY(for_each_name(env, place, members, [&](const std::string& path, std::uint64_t number) {
+    const auto own = description_of_member(env, path);
+    if (own.ok() && own->member == MemberMark{place.name, number}) paths.push_back(path);
     return Result<void>{};
   }));
   return paths;

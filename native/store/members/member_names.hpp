@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/files/env.hpp"
+#include "store/format/description.hpp"
 #include "store/layout.hpp"
 
 namespace penstock::store {
@@ -15,20 +16,8 @@ namespace penstock::store {
 /// The number in a member's name; nullopt for other names.
 std::optional<std::uint64_t> member_number(const std::string& name, const Members& members);
 
-/// What a file that has the name of a member says that it is.
-struct Membership {
-  enum class Kind {
-    own,       ///< this member
-    misnamed,  ///< another member of the same master
-    other,     ///< something else
-    unknown,   ///< it cannot be read
-  };
-  Kind kind = Kind::unknown;
-  std::uint64_t number = 0;  ///< of the member that a misnamed file is
-};
-
-/// Of the file at `path`, which has the name of member `number` of the master at path `master`.
-Membership membership_of(Env& env, const std::string& path, const std::string& master, std::uint64_t number);
+/// What the file at `path` says of itself; it has a `member`. An error tells why the file is no member.
+Result<format::Description> description_of_member(Env& env, const std::string& path);
 
 /// Paths of the files that say that they are members of the master at path `master`.
 Result<std::vector<std::string>> member_paths(Env& env, const std::string& master, const Members& members);

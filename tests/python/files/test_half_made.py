@@ -20,6 +20,7 @@ from penstock.programs.recover import recover
 
 HALF_MADE = "a file with frames was only begun"
 NOT_THERE = "a file with a part of the frames is not there"
+ANOTHER = "a file has the name of another one of its series"
 
 
 @pytest.mark.parametrize("content", ["empty", "cut"])
@@ -113,26 +114,78 @@ def test_stray_file_with_the_name_of_a_late_source_file_makes_none_missing(tmp_p
     file.with_name("s_member_50.h5").write_bytes(file.with_name("s_member_0.h5").read_bytes())
     findings = check(check_plan(file, None), ignore).findings
     assert not_there(findings) == []
-    [stray] = [each for each in findings if each.what == "a file has the name of another one of its series"]
+    [stray] = [each for each in findings if each.what == ANOTHER]
     assert (stray.level, stray.where, stray.expected) == ("warning", "s_member_50.h5", "s_member_0.h5")
 
 
-@pytest.mark.parametrize("finished", [False, True])
-def test_source_file_in_the_place_of_another_one_is_not_taken_for_it(tmp_path: Path, finished: bool) -> None:
-    if finished:
-        file = make_pair(tmp_path / "split", "split")[1].folder / "s.h5"
-    else:
-        file = make_unfinished(tmp_path / "split", "split")
-    with h5py.File(file.with_name("s_member_0.h5")) as content:
-        frames = content["/entry/data/data"].shape[0]
+def put_in_the_place_of_the_second(file: Path) -> None:
     file.with_name("s_member_1.h5").write_bytes(file.with_name("s_member_0.h5").read_bytes())
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+@pytest.mark.parametrize("finished", [False, True])
+def test_source_file_in_the_place_of_another_one_is_not_taken_for_it(
+    tmp_path: Path, finished: bool, renamed: bool
+) -> None:
+    pair = make_pair(tmp_path / "split", "split")[finished]
+    file = pair.folder / pair.file
+    put_in_the_place_of_the_second(file)
+    if renamed:
+        file = file.rename(file.with_name("t.h5"))
     for report in (check(check_plan(file, None), ignore), recover(file, False, ignore)):
         [gone] = [each for each in report.findings if each.what == NOT_THERE]
         assert (gone.level, gone.where) == ("error", "s_member_1.h5")
         assert gone.actual == "one that says that it is s_member_0.h5"
+        assert gone.remedy is not None
+        assert "move it away" in gone.remedy
+    if not finished:
+        expect_no_frames_of_the_second(file)
+
+
+def expect_no_frames_of_the_second(file: Path) -> None:
+    """Frames 2 and 3; each source file has two."""
     with h5py.File(file) as content:
-        states = content["/entry/penstock/frame_state"][frames : 2 * frames]
-    assert finished or (states != 1).all(), states
+        frames, states = content["/entry/data/data"][:4], content["/entry/penstock/frame_state"][:4]
+    assert (states[:2] == 1).all()
+    assert (states[2:] != 1).all()
+    assert frames[:2].any()
+    assert (frames[2:] == frames[2, 0, 0]).all(), "the fill value alone"
+
+
+def test_source_file_whose_description_is_lost_is_not_taken_for_another_one(tmp_path: Path) -> None:
+    file = make_unfinished(tmp_path / "split", "split")
+    put_in_the_place_of_the_second(file)
+    member = file.with_name("s_member_1.h5")
+    content = member.read_bytes()
+    assert content.count(b'"datasets"') > 0
+    member.write_bytes(content.replace(b'"datasets"', b'"dataset_"'))
+    report = check(check_plan(file, None), ignore)
+    [other] = [each for each in report.findings if each.what == ANOTHER]
+    assert (other.level, other.where, other.actual) == ("error", "s_member_1.h5", "file 0 of s.h5")
+    recovered = recover(file, False, ignore)
+    [left] = [each for each in recovered.findings if each.what.endswith("cannot be recovered")]
+    assert left.actual is not None
+    assert "file 0 of s.h5, not file 1" in left.actual
+    expect_no_frames_of_the_second(file)
+
+
+def test_swapped_source_files_are_named_with_the_way_back(tmp_path: Path) -> None:
+    file = make_unfinished(tmp_path / "split", "split")
+    first, second = (file.with_name(f"s_member_{number}.h5") for number in (0, 1))
+    aside = first.rename(tmp_path / "aside")
+    second.rename(first)
+    aside.rename(second)
+    findings = check(check_plan(file, None), ignore).findings
+    gone = [each for each in findings if each.what == NOT_THERE]
+    assert [each.where for each in gone] == [first.name, second.name]
+    assert {each.remedy for each in gone} == {"give each of them the name that it says"}
+
+
+def test_unfinished_series_whose_first_file_was_renamed_misses_none(tmp_path: Path) -> None:
+    file = make_unfinished(tmp_path / "split", "split")
+    file = file.rename(file.with_name("t.h5"))
+    assert not_there(check(check_plan(file, None), ignore).findings) == []
+    assert is_clean(recover(file, False, ignore).findings)
 
 
 def test_recovery_that_did_not_finish_to_rebuild_is_named_with_its_remedy(tmp_path: Path) -> None:
