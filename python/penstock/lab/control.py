@@ -78,6 +78,13 @@ def _started(request: LabRequest) -> tuple["subprocess.Popen[str]", LabState]:
     GROUND.require()
     require_programs(system_named(request.system))
     make_folder_of_laboratories(ROOT)
+    with tempfile.TemporaryFile() as log:
+        supervisor = _guarded(place, log)
+        return supervisor, _told(supervisor, request, place, log)
+
+
+def _guarded(place: Place, log: IO[bytes]) -> "subprocess.Popen[str]":
+    """Starts the guard, which makes the folder. Killed before, this command leaves only a lock's file."""
     lock = locked(place)
     if lock is None:
         raise PenstockError(
@@ -85,22 +92,19 @@ def _started(request: LabRequest) -> tuple["subprocess.Popen[str]", LabState]:
             f"use it, `penstock lab down {place.name}`, or choose another --name",
             ExitCode.USAGE,
         )
-    # Nothing is there of it but the lock until its guard is, which makes the folder, and leaves none behind.
-    with tempfile.TemporaryFile() as log:
-        try:
-            supervisor = subprocess.Popen(
-                [sys.executable, "-m", "penstock.lab.supervisor", str(lock), request.name],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                pass_fds=[lock],
-                start_new_session=True,
-                cwd="/",
-            )
-        finally:
-            os.close(lock)
-        return supervisor, _told(supervisor, request, place, log)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", "penstock.lab.supervisor", str(lock), place.name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            pass_fds=[lock],
+            start_new_session=True,
+            cwd="/",
+        )
+    finally:
+        os.close(lock)
 
 
 def _told(supervisor: "subprocess.Popen[str]", request: LabRequest, place: Place, log: IO[bytes]) -> LabState:
@@ -109,13 +113,15 @@ def _told(supervisor: "subprocess.Popen[str]", request: LabRequest, place: Place
     assert supervisor.stdout is not None
     try:
         with suppress(BrokenPipeError):  # its guard has ended, and says why
-            supervisor.stdin.write(request.model_dump_json())
+            supervisor.stdin.write(request.model_dump_json() + "\n")
             supervisor.stdin.close()
         line = supervisor.stdout.readline()
         log.seek(0)
         if not line and (early := log.read()):
+            why = early.decode(errors="replace")[-500:].strip()
             raise PenstockError(
-                f"laboratory {place.name} has no guard: {early.decode(errors='replace')[-500:].strip()}"
+                f"the guard of laboratory {place.name} ended: {why}",
+                "install Penstock again if a module is missing",
             )
         said = _parsed(line, place)
         if "error" in said:
@@ -124,6 +130,8 @@ def _told(supervisor: "subprocess.Popen[str]", request: LabRequest, place: Place
         return LabState.model_validate(said["up"])
     except BaseException:
         supervisor.stdout.close()
+        with suppress(OSError):  # it waits for the end of the request
+            supervisor.stdin.close()
         # An immediate second try must find nothing left.
         with suppress(subprocess.TimeoutExpired):
             supervisor.wait(timeout=_DOWN_WITHIN_S)

@@ -41,14 +41,14 @@ def main() -> int:
     try:
         _make_folder(place)
     except (PenstockError, OSError) as error:
-        message = error.message if isinstance(error, PenstockError) else str(error)
-        _Lease().say({"error": message, "remedy": getattr(error, "remedy", ""), "code": 1})
-        forget_lock(place, lock)
-        return 1
-    try:
-        request = LabRequest.model_validate_json(sys.stdin.read())
-    except ValueError:  # the command was killed before it had sent it
+        return _refused(place, lock, error)
+    text = sys.stdin.read()
+    if not text.endswith("\n"):  # the command was killed before it had sent it
         return _swept(place, lock)
+    try:
+        request = LabRequest.model_validate_json(text)
+    except ValueError as error:
+        return _refused(place, lock, PenstockError(f"the request is invalid: {error}"))
     guard = os.pidfd_open(os.getpid())
     problem = _separated()
     supervisor = os.fork()
@@ -68,6 +68,15 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     return _swept(place, lock)
+
+
+def _refused(place: Place, lock: int, error: PenstockError | OSError) -> int:
+    message, remedy = (error.message, error.remedy) if isinstance(error, PenstockError) else (str(error), "")
+    _Lease().say({"error": message, "remedy": remedy, "code": 1})
+    with contextlib.suppress(PenstockError):
+        sweep(place)
+    forget_lock(place, lock)
+    return 1
 
 
 def _make_folder(place: Place) -> None:
