@@ -19,6 +19,7 @@ from penstock.programs.locate import layouts_folder
 from penstock.programs.ssh import network_name
 
 _TOKEN_BYTES = 16
+_PORTS = range(1024, 65536)
 _KERNELS_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _ALL_INTERFACES = ("0.0.0.0", "::", "*")
 
@@ -103,16 +104,24 @@ def _free_ports(count: int) -> list[int]:
 
     If it can, one that the kernel gives to no connection before the sender binds to it: one that is outside
     ip_local_port_range (Linux, networking/ip-sysctl)."""
-    lowest, highest = map(int, _KERNELS_PORTS.read_text(encoding="ascii").split())
-    ports = secrets.SystemRandom().sample(range(1024, 65536), 65536 - 1024)
-    ports.sort(key=lambda port: lowest <= port <= highest)
+    kernels, first = _ports_of_the_kernel(), secrets.randbelow(len(_PORTS))
+    ports = [*_PORTS[first:], *_PORTS[:first]]
+    ports.sort(key=lambda port: port in kernels)
     return list(islice(filter(_is_free, ports), count))
+
+
+def _ports_of_the_kernel() -> range:
+    try:
+        lowest, highest = map(int, _KERNELS_PORTS.read_text(encoding="ascii").split())
+    except (OSError, ValueError):
+        return range(0)
+    return range(lowest, highest + 1)
 
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind(("", port))
         except OSError:
             return False
     return True
