@@ -25,7 +25,9 @@ def _mpich_is_built() -> bool:
 def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.Item]) -> None:
     unused = _mark_slow_cases(items)
     config = session.config
-    are_all_there = "tests/python" in config.args and not config.getoption("lf") and not session.testsfailed
+    are_all_there = (
+        "tests/python" in config.args and not config.getoption("lf", False) and not session.testsfailed
+    )
     if are_all_there and unused:
         raise pytest.UsageError(f"tests/slow-cases.txt: no test has the case {', '.join(sorted(unused))}")
     _skip_without_mpich(items)

@@ -3,6 +3,7 @@
 import contextlib
 import random
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,15 +130,25 @@ def _record(folder: Path, name: str) -> list[Specimen]:
 @contextlib.contextmanager
 def _stopped(pid: int) -> Iterator[None]:
     """The process and its children stand still, as those of a killed recorder do."""
-    recorder = psutil.Process(pid)
-    family = [recorder, *recorder.children(recursive=True)]
-    for each in family:
-        each.suspend()
+    family = [psutil.Process(pid)]
     try:
+        for each in family:  # which grows
+            each.suspend()
+            deadline = time.monotonic() + WAIT_S
+            while not _all_threads_stand(each.pid):
+                assert time.monotonic() < deadline
+                time.sleep(0.001)
+            family += each.children()
         yield
     finally:
         for each in family:
-            each.resume()
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.resume()
+
+
+def _all_threads_stand(pid: int) -> bool:
+    texts = [each.read_text() for each in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return all(text.rpartition(")")[2].split()[0] in "TZX" for text in texts)
 
 
 def _told() -> dict[str, Any]:

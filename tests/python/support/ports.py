@@ -2,13 +2,13 @@
 
 import fcntl
 import os
+import random
 import socket
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_COUNTED = Path(tempfile.gettempdir()) / f"penstock-test-ports-{os.getuid()}"
+_COUNTED = Path(f"/tmp/penstock-test-ports-{os.getuid()}")  # of all runs, each of which has its own TMPDIR
 _MANY = 16000
 
 
@@ -42,7 +42,7 @@ def _is_free(port: int) -> bool:
 
 class _Counter:
     def __init__(self, text: str) -> None:
-        self.next = int(text or 0)
+        self.next = int(text) if text else random.randrange(1 << 16)
 
     def take(self, count: int, usable: range) -> int:
         fits = self.next in usable and self.next + count <= usable.stop

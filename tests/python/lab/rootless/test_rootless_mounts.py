@@ -136,7 +136,7 @@ def _wait_until(true: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _WITHIN_S
     while not true():
         assert time.monotonic() < deadline
-        time.sleep(0.1)
+        time.sleep(0.4)  # to look costs as much as a command
 
 
 @requires("xrootd")
