@@ -304,6 +304,21 @@ TEST_F(WholeTree, ASeriesOfSeveralFilesThatWasLeftHasTheRemedyOfOne) {
   EXPECT_GE(unfinished, 2u) << CheckTest::text(checked);
 }
 
+/// All frames are those of the other rank.
+TEST_F(WholeTree, ACopyInThePlaceOfARanksFileThatHasNoneIsLeftOut) {
+  auto layout = rich_layout(Placement::log);
+  layout.members = store::Members{.stem = "a_member_", .suffix = ".h5", .frames = 0, .ranks = 2};
+  record(layout, false);
+  write_bytes(path("a_member_1.h5"), bytes_of(path("a_member_0.h5")));
+  const auto checked = check(path());
+  EXPECT_EQ(checked.recoverable, frame_count) << CheckTest::text(checked);
+  EXPECT_TRUE(has(checked, "a file has the name of another one of its series")) << CheckTest::text(checked);
+  EXPECT_FALSE(has(checked, "a file with a part of the frames is not there")) << CheckTest::text(checked);
+  const auto report = recover();
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_EQ(report->missing, 0u) << text(*report);
+}
+
 TEST_F(WholeTree, ADescriptionThatIsDamagedHasACopy) {
   record(rich_layout(Placement::log), true);
   const auto closed = content_of_file(path());
