@@ -9,7 +9,7 @@ python := .venv/bin/python
 # pip and apt remember proxies and mirrors from the environment; nothing else needs the network.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup peers laboratory vale build debug tsan test test-all test-lab test-quick test-slow test-readers lint format check-headers docs demo bench bench-before client-windows fuzz torture wheel clean distclean
+.PHONY: help setup peers laboratory vale build debug tsan test test-all test-lab test-quick test-slow test-readers lint format check-alone docs demo bench bench-before client-windows fuzz torture wheel clean distclean
 
 help: ## This list
 	@echo "Penstock: make <target>"
@@ -61,9 +61,9 @@ lint: setup vale ## Check formatting, prose, tidy rules, ruff, mypy, layers, hea
 format: setup ## Format C++ and Python in place
 	@scripts/format
 
-check-headers: setup ## Compile each native header alone
+check-alone: setup ## Compile each native header and source alone
 	@scripts/build --configure-only tidy
-	@$(python) tools/check_headers.py --all
+	@$(python) tools/check_alone.py --all
 
 docs: setup ## Build the documentation site (build/site/index.html); needs no network
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict

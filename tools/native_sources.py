@@ -1,19 +1,17 @@
 """What the tools that look at the native code share: the files, and how each is compiled.
 
-The preset `tidy` compiles the sources of a target together, a few at a time; nobody builds it.
+The preset `tidy` gives the compiler each source alone; nobody builds it.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DATABASE = ROOT / "build" / "tidy" / "compile_commands.json"
-_TOGETHER = re.compile(r'^#include "(/[^"]+\.cpp)"$', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -35,9 +33,8 @@ def units() -> list[Unit]:
     found = []
     for entry in json.loads(DATABASE.read_text()):
         file = Path(entry["file"])
-        together = _TOGETHER.findall(file.read_text(encoding="utf-8")) if "Unity" in file.parts else []
         arguments = _arguments(shlex.split(entry["command"]), entry["file"])
-        found.append(Unit(file, [Path(name) for name in together] or [file], arguments))
+        found.append(Unit(file, [file], arguments))
     return found
 
 

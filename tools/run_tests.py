@@ -105,8 +105,9 @@ LINT = (
     Command("mypy", (PYTHON, "-m", "mypy"), environment=CHECKED),
     Command("mypy tools", (PYTHON, "-m", "mypy", "tools"), environment={**CHECKED, "MYPYPATH": "tools"}),
     Command("layers", (str(Path(PYTHON).parent / "lint-imports"),)),
-    Command("headers", (PYTHON, "tools/check_headers.py")),
+    Command("alone", (PYTHON, "tools/check_alone.py")),
 )
+ALL_ALONE = Command("alone", (PYTHON, "tools/check_alone.py", "--all"))
 CLANG_TIDY = Command("clang-tidy", (PYTHON, "tools/run_clang_tidy.py"))
 TORTURE = Command(
     "run",
@@ -132,7 +133,7 @@ EVERYTHING = {
     "tsan": Step((build("tsan", "native-tests"),), (ctest("tsan", "tsan"),)),
     "release": Step((build("release", "native-tests"),), (ctest("release", "release"),)),
     "fuzz": Step((build("debug", "fuzz-targets"),), (fuzz(seconds_each=60),)),
-    "lint": Step((*LINT, CLANG_TIDY)),
+    "lint": Step((*LINT[:-1], ALL_ALONE, CLANG_TIDY)),
     "torture": Step((), (TORTURE,)),
 }
 

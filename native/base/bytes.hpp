@@ -17,6 +17,11 @@ using MutableBytes = std::span<std::byte>;
 inline Bytes as_bytes(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
 inline std::string_view as_text(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
+inline bool is_zero(Bytes bytes) {
+  return bytes.empty() ||
+         (bytes[0] == std::byte{0} && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+}
+
 template <typename T>
 constexpr T byteswap(T value) {
   static_assert(std::is_unsigned_v<T>);

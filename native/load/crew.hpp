@@ -15,6 +15,9 @@
 
 namespace penstock::load {
 
+/// How often who waits for a crew tells the progress, and looks whether the run is to end.
+constexpr std::int64_t tick_ns = 200'000'000;
+
 /// One thread owns it. What `work` uses has to live as long as the work: a thread that hangs when the crew goes stays
 /// behind.
 class Crew {

@@ -1,6 +1,8 @@
 /// Parts of the document that workloads share.
 #pragma once
 
+#include <sys/time.h>
+
 #include "base/fields.hpp"
 #include "base/time/histogram.hpp"
 
@@ -13,5 +15,8 @@ using Times = LogHistogram<8>;
 Json to_json(const Times& times);
 
 inline double seconds_of(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
+inline double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
 
 }  // namespace penstock::load

@@ -12,6 +12,8 @@
 #include <sstream>
 #include <string>
 
+#include "load/document.hpp"
+
 namespace penstock::load {
 namespace {
 
@@ -45,10 +47,6 @@ Json memory_bytes() {
     if (name == "Writeback:") found["writeback"] = kibibytes * 1024;
   }
   return found;
-}
-
-double seconds_of(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
 Json own_usage() {

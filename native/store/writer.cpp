@@ -18,7 +18,7 @@ constexpr std::size_t row_bytes_wanted = 1 << 20;
 constexpr std::size_t row_bytes_max = 160 << 20;
 /// HDF5's chunk index for one growing dimension has 2^32 places.
 constexpr std::uint64_t chunk_index_max = (std::uint64_t{1} << 32) - 2;
-constexpr std::uint64_t chunk_bytes_max = (std::uint64_t{1} << 32) - 1;
+constexpr std::uint64_t hdf5_chunk_bytes_max = (std::uint64_t{1} << 32) - 1;
 /// A piece costs the kernel about as much as copying this many bytes.
 constexpr std::size_t gather_bytes_min = 4 << 10;
 /// Copied in steps that stay in the cache between checksum and copy.
@@ -43,8 +43,8 @@ class SegmentWriter final : public ChunkWriter {
   ~SegmentWriter() override { (void)flush(); }
 
   Result<MutableBytes> reserve(std::size_t bound) override {
-    if (bound > chunk_bytes_max)
-      return make_error(Errc::too_large, "a chunk of up to {} bytes; HDF5 has at most {}", bound, chunk_bytes_max);
+    if (bound > hdf5_chunk_bytes_max)
+      return make_error(Errc::too_large, "a chunk of up to {} bytes; HDF5 has at most {}", bound, hdf5_chunk_bytes_max);
     PEN_TRY(make_staging(bound));
     reserved_ = bound;
     return room().first(bound);
@@ -89,7 +89,7 @@ class SegmentWriter final : public ChunkWriter {
     if (head.index > chunk_index_max)
       return make_error(Errc::too_large, "chunk {} of {} exceeds the maximum of {}", head.index, dataset.path,
                         chunk_index_max);
-    if (size == 0 || size > chunk_bytes_max)
+    if (size == 0 || size > hdf5_chunk_bytes_max)
       return make_error(Errc::invalid_argument, "chunk {} of {} has {} bytes", head.index, dataset.path, size);
     if (dataset.chunks_max > 0 && head.index >= dataset.chunks_max)
       return make_error(Errc::too_large, "chunk {} of {}, which has room for {}", head.index, dataset.path,

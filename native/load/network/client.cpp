@@ -14,7 +14,6 @@ using namespace std::chrono_literals;
 
 constexpr auto answer_within = 10s;
 constexpr std::int64_t answer_within_ns = 10'000'000'000;
-constexpr std::int64_t tick_ns = 200'000'000;
 /// In a second at least, where that is no more than a report may have.
 constexpr double interval_s_at_most = 1.0, intervals_of_a_phase = 500;
 

@@ -16,14 +16,9 @@ using namespace std::chrono_literals;
 
 /// How often a thread that waits for its peer looks whether it is to end.
 constexpr auto look_again = 200ms;
-constexpr std::int64_t look_again_ns = 200'000'000;
 constexpr std::uint64_t warm_up_round_trips = 16;
 /// In the place of a start, where there will be none.
 constexpr std::int64_t never_ns = -1;
-
-double seconds_in(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-}
 
 rusage usage_of(int who) {
   rusage usage{};
@@ -58,7 +53,7 @@ struct PhaseEnd::Stream {
   void note_busy() {
     const auto usage = usage_of(RUSAGE_THREAD);
     MutexLock lock(mutex);
-    busy_s = std::max(busy_s, seconds_in(usage.ru_utime) + seconds_in(usage.ru_stime));
+    busy_s = std::max(busy_s, seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime));
   }
 };
 
@@ -79,8 +74,8 @@ Result<void> PhaseEnd::prepare() {
   PEN_TRY(check_memory(2 * order_.streams * order_.message_bytes));
   PEN_TRY(watch_.start());
   const auto usage = usage_of(RUSAGE_SELF);
-  user_before_s_ = seconds_in(usage.ru_utime);
-  system_before_s_ = seconds_in(usage.ru_stime);
+  user_before_s_ = seconds_of(usage.ru_utime);
+  system_before_s_ = seconds_of(usage.ru_stime);
   for (auto& stream : streams_) {
     stream->socket.tune(0, 0);
     stream->socket.set_receive_timeout(look_again);
@@ -132,7 +127,7 @@ void PhaseEnd::give_up() {
   go_ns_.compare_exchange_strong(not_yet, never_ns);
   go_ns_.notify_all();
   // What a thread has received by then is counted; it looks whether it is to end before it waits again.
-  while (!wait_until(monotonic_ns() + look_again_ns))
+  while (!wait_until(monotonic_ns() + tick_ns))
     for (auto& stream : streams_) stream->socket.shut_down();
 }
 
@@ -244,8 +239,8 @@ void PhaseEnd::answer(Stream& stream, MutableBytes block) {
 Side PhaseEnd::side() {
   Side side;
   const auto usage = usage_of(RUSAGE_SELF);
-  side.user_s = seconds_in(usage.ru_utime) - user_before_s_;
-  side.system_s = seconds_in(usage.ru_stime) - system_before_s_;
+  side.user_s = seconds_of(usage.ru_utime) - user_before_s_;
+  side.system_s = seconds_of(usage.ru_stime) - system_before_s_;
   auto start = std::numeric_limits<std::int64_t>::max();
   std::int64_t last_ns = 0;
   for (auto& stream : streams_) {

@@ -28,7 +28,6 @@
 namespace penstock::load {
 namespace {
 
-constexpr std::int64_t tick_ns = 200'000'000;
 /// Of a file that is not complete; python/penstock/bench/data/folder.py knows it.
 constexpr const char* unfinished_suffix = ".partial";
 /// Up to here a pacer sleeps most of the time: it spins before each frame.

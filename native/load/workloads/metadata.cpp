@@ -24,8 +24,6 @@
 namespace penstock::load {
 namespace {
 
-constexpr std::int64_t tick_ns = 200'000'000;
-
 /// One thread. In a phase it is the thread's own, but for what is atomic.
 struct Worker {
   Worker(std::uint64_t its_number, Memory of_writes, Memory of_reads)

@@ -12,8 +12,6 @@
 namespace penstock::load {
 namespace {
 
-constexpr std::int64_t tick_ns = 100'000'000;
-
 /// A thread that hangs keeps it alive.
 class Removal {
  public:

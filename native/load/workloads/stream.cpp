@@ -28,7 +28,6 @@
 namespace penstock::load {
 namespace {
 
-constexpr std::int64_t tick_ns = 200'000'000;
 // What the random orders are for: equal names would be equal orders.
 constexpr std::uint64_t of_the_writes = 3;
 constexpr std::uint64_t of_the_reads = 4;

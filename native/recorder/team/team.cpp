@@ -14,7 +14,7 @@ using nlohmann::json;
 // What a message is, in its first byte.
 constexpr char question = 'q';
 constexpr char answer = 'a';
-constexpr char notice = 'n';
+constexpr char note = 'n';
 constexpr char of_store = 's';
 
 constexpr std::size_t questions_max = 1024;
@@ -89,7 +89,7 @@ Result<json> Team::ask(const json& content, std::chrono::seconds patience) {
   return told;
 }
 
-void Team::tell(unsigned to, const json& content) { send(to, notice, content); }
+void Team::tell(unsigned to, const json& content) { send(to, note, content); }
 
 void Team::tell_all(const json& content) {
   for (unsigned to = 0; to < ranks(); ++to)

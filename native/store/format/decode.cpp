@@ -10,8 +10,6 @@ namespace penstock::store::format {
 namespace {
 
 constexpr std::string_view magic_text = "\x89PENSEG\n";
-/// No file comes near it, and the sum of two of them is still a number.
-constexpr std::uint64_t address_max = std::uint64_t{1} << 62;
 
 Error bad_field(std::uint64_t address, std::string_view field, std::uint64_t value, std::string_view rule) {
   return make_error(Errc::malformed, "segment at {}: {} is {}, but {}", address, field, value, rule);

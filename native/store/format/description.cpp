@@ -6,6 +6,7 @@
 #include <set>
 
 #include "frame/series.hpp"
+#include "store/format/segment.hpp"
 #include "store/format/tree_json.hpp"
 
 namespace penstock::store::format {
@@ -13,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t dimensions_max = 31;  // of a frame; HDF5 has 32 with the first
+constexpr std::size_t frame_dimensions_max = 31;  // of a frame; HDF5 has 32 with the first
 constexpr std::size_t filters_max = 32;
 constexpr std::size_t filter_values_max = 256;
 constexpr std::size_t text_bytes_max = 65536;
@@ -28,7 +29,6 @@ std::string hex_of(const std::vector<std::byte>& bytes) {
 
 constexpr std::uint64_t frames_in_place_max = (std::uint64_t{1} << 32) - 2;
 constexpr const char* slots_name = "slots";
-constexpr std::uint64_t address_max = std::uint64_t{1} << 62;
 
 json to_json(const Places& places) {
   return {{"address", places.address},
@@ -69,11 +69,9 @@ json to_json(const FrameSubsets& subsets) {
           {"datasets", std::move(datasets)}};
 }
 
-Error bad(std::string_view what) { return make_error(Errc::malformed, "description: {}", what); }
-
 Result<std::string> text_at(const json& object, const char* key) {
   const auto found = object.find(key);
-  if (found == object.end() || !found->is_string()) return bad(fmt::format("'{}' is missing or not text", key));
+  if (found == object.end() || !found->is_string()) return malformed(fmt::format("'{}' is missing or not text", key));
   return found->get<std::string>();
 }
 
@@ -81,11 +79,11 @@ template <typename T>
 Result<std::vector<T>> numbers_at(const json& object, const char* key, std::size_t count_max) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_array() || found->size() > count_max)
-    return bad(fmt::format("'{}' is missing or not a list of up to {} numbers", key, count_max));
+    return malformed(fmt::format("'{}' is missing or not a list of up to {} numbers", key, count_max));
   std::vector<T> numbers;
   for (const auto& item : *found) {
     if (!item.is_number_unsigned() || item.get<std::uint64_t>() > std::numeric_limits<T>::max())
-      return bad(fmt::format("'{}' holds {}", key, item.dump(-1, ' ', false, json::error_handler_t::replace)));
+      return malformed(fmt::format("'{}' holds {}", key, item.dump(-1, ' ', false, json::error_handler_t::replace)));
     numbers.push_back(item.get<T>());
   }
   return numbers;
@@ -94,7 +92,7 @@ Result<std::vector<T>> numbers_at(const json& object, const char* key, std::size
 Result<std::vector<std::byte>> bytes_at(const json& object, const char* key) {
   PEN_ASSIGN(const auto hex, text_at(object, key));
   if (hex.size() % 2 != 0 || hex.size() > 16 || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
-    return bad(fmt::format("'{}' is not up to 16 hexadecimal digits", key));
+    return malformed(fmt::format("'{}' is not up to 16 hexadecimal digits", key));
   std::vector<std::byte> bytes;
   for (std::size_t i = 0; i < hex.size(); i += 2)
     bytes.push_back(static_cast<std::byte>(std::stoul(hex.substr(i, 2), nullptr, 16)));
@@ -104,7 +102,7 @@ Result<std::vector<std::byte>> bytes_at(const json& object, const char* key) {
 Result<std::uint64_t> number_at(const json& object, const char* key, std::uint64_t most) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number_unsigned() || found->get<std::uint64_t>() > most)
-    return bad(fmt::format("'{}' is missing or not a number up to {}", key, most));
+    return malformed(fmt::format("'{}' is missing or not a number up to {}", key, most));
   return found->get<std::uint64_t>();
 }
 
@@ -112,21 +110,21 @@ Result<std::uint64_t> number_at(const json& object, const char* key, std::uint64
 Result<void> parse_assembled(const json& object, ChunkedNode& node) {
   const auto found = object.find("assembled");
   if (found == object.end()) return {};
-  if (!found->is_object()) return bad("'assembled' is not an object");
+  if (!found->is_object()) return malformed("'assembled' is not an object");
   Assembled assembled;
   PEN_ASSIGN(assembled.path, text_at(*found, "path"));
   PEN_ASSIGN(assembled.row_gaps, numbers_at<std::uint64_t>(*found, "row_gaps", elements_max));
   PEN_ASSIGN(assembled.column_gaps, numbers_at<std::uint64_t>(*found, "column_gaps", elements_max));
   if (assembled.path.empty() || assembled.path.front() != '/' || assembled.path == node.path)
-    return bad(fmt::format("'assembled' of {} has the path '{}'", node.path, assembled.path));
+    return malformed(fmt::format("'assembled' of {} has the path '{}'", node.path, assembled.path));
   const auto& shape = node.frame_shape;
   if (shape.size() != 2 || shape[0] > address_max || shape[1] > address_max ||
       shape[0] % (assembled.row_gaps.size() + 1) != 0 || shape[1] % (assembled.column_gaps.size() + 1) != 0)
-    return bad(fmt::format("'assembled' of {} has bands that are not equal", node.path));
+    return malformed(fmt::format("'assembled' of {} has bands that are not equal", node.path));
   const auto is_wide = [](auto gap) { return gap > gap_pixels_max; };
   for (const auto* gaps : {&assembled.row_gaps, &assembled.column_gaps})
     if (std::any_of(gaps->begin(), gaps->end(), is_wide))
-      return bad(fmt::format("'assembled' of {} has a gap above {}", node.path, gap_pixels_max));
+      return malformed(fmt::format("'assembled' of {} has a gap above {}", node.path, gap_pixels_max));
   node.assembled = std::move(assembled);
   return {};
 }
@@ -135,9 +133,10 @@ Result<void> parse_assembled(const json& object, ChunkedNode& node) {
 Result<void> parse_places(const json& object, ChunkedNode& node) {
   if (!object.contains("placement")) return {};
   PEN_ASSIGN(const auto placement, text_at(object, "placement"));
-  if (placement != slots_name) return bad(fmt::format("'placement' is '{}'; it must be '{}'", placement, slots_name));
+  if (placement != slots_name)
+    return malformed(fmt::format("'placement' is '{}'; it must be '{}'", placement, slots_name));
   const auto found = object.find("places");
-  if (found == object.end() || !found->is_object()) return bad("'places' is missing or not an object");
+  if (found == object.end() || !found->is_object()) return malformed("'places' is missing or not an object");
   auto& places = node.places;
   places.placement = Placement::slots;
   PEN_ASSIGN(places.address, number_at(*found, "address", address_max));
@@ -151,57 +150,60 @@ Result<void> parse_places(const json& object, ChunkedNode& node) {
 /// What datasets and columns have in common.
 template <typename Node>
 Result<Node> parse_common(const json& object) {
-  if (!object.is_object()) return bad("a dataset is not an object");
+  if (!object.is_object()) return malformed("a dataset is not an object");
   Node node;
   PEN_ASSIGN(node.path, text_at(object, "path"));
-  if (node.path.empty() || node.path.front() != '/') return bad(fmt::format("path '{}' is not absolute", node.path));
+  if (node.path.empty() || node.path.front() != '/')
+    return malformed(fmt::format("path '{}' is not absolute", node.path));
   PEN_ASSIGN(const auto type, text_at(object, "type"));
   const auto known = element_type_of(type);
-  if (!known) return bad(fmt::format("type '{}' of {} is unknown", type, node.path));
+  if (!known) return malformed(fmt::format("type '{}' of {} is unknown", type, node.path));
   node.type = *known;
   PEN_ASSIGN(node.fill, bytes_at(object, "fill"));
   PEN_ASSIGN(node.attributes, attributes_in(object), "{}", node.path);
   if (!node.fill.empty() && node.fill.size() != size_of(node.type))
-    return bad(fmt::format("fill of {} has {} bytes instead of {}", node.path, node.fill.size(), size_of(node.type)));
+    return malformed(
+        fmt::format("fill of {} has {} bytes instead of {}", node.path, node.fill.size(), size_of(node.type)));
   return node;
 }
 
 Result<ChunkedNode> parse_dataset(const json& object) {
   PEN_ASSIGN(auto node, parse_common<ChunkedNode>(object));
-  PEN_ASSIGN(node.frame_shape, numbers_at<std::uint64_t>(object, "frame_shape", dimensions_max));
+  PEN_ASSIGN(node.frame_shape, numbers_at<std::uint64_t>(object, "frame_shape", frame_dimensions_max));
   if (object.contains("scan")) {
-    PEN_ASSIGN(node.scan_shape, numbers_at<std::uint64_t>(object, "scan", dimensions_max));
-    if (node.scan_shape.size() + node.frame_shape.size() > dimensions_max + 1)
-      return bad(
-          fmt::format("'scan' and 'frame_shape' of {} have more than {} dimensions", node.path, dimensions_max + 1));
+    PEN_ASSIGN(node.scan_shape, numbers_at<std::uint64_t>(object, "scan", frame_dimensions_max));
+    if (node.scan_shape.size() + node.frame_shape.size() > frame_dimensions_max + 1)
+      return malformed(fmt::format("'scan' and 'frame_shape' of {} have more than {} dimensions", node.path,
+                                   frame_dimensions_max + 1));
   }
   if (object.contains("chunk")) {
-    PEN_ASSIGN(node.chunk_shape, numbers_at<std::uint64_t>(object, "chunk", dimensions_max + 1));
+    PEN_ASSIGN(node.chunk_shape, numbers_at<std::uint64_t>(object, "chunk", frame_dimensions_max + 1));
   }
   if (const auto grid = node.grid(); !grid.ok())
-    return bad(fmt::format("'chunk' of {}: {}", node.path, grid.error().message()));
+    return malformed(fmt::format("'chunk' of {}: {}", node.path, grid.error().message()));
   for (std::size_t i = 0; i < node.scan_shape.size() && i < node.chunk_shape.size(); ++i)
-    if (node.chunk_shape[i] != 1) return bad(fmt::format("'chunk' of {} has more than one point", node.path));
+    if (node.chunk_shape[i] != 1) return malformed(fmt::format("'chunk' of {} has more than one point", node.path));
   if (node.frames_a_chunk() > frames_a_chunk_max)
-    return bad(fmt::format("'chunk' of {} has more than {} frames", node.path, frames_a_chunk_max));
+    return malformed(fmt::format("'chunk' of {} has more than {} frames", node.path, frames_a_chunk_max));
   const auto frames = object.find("frames_max");
-  if (frames == object.end() || !frames->is_number_unsigned()) return bad("'frames_max' is missing or not a number");
+  if (frames == object.end() || !frames->is_number_unsigned())
+    return malformed("'frames_max' is missing or not a number");
   node.frames_max = frames->get<std::uint64_t>();
   const auto filters = object.find("filters");
   if (filters == object.end() || !filters->is_array() || filters->size() > filters_max)
-    return bad("'filters' is missing or not a list");
+    return malformed("'filters' is missing or not a list");
   for (const auto& item : *filters) {
-    if (!item.is_object()) return bad("a filter is not an object");
+    if (!item.is_object()) return malformed("a filter is not an object");
     const auto id = item.find("id");
     if (id == item.end() || !id->is_number_unsigned() || id->get<std::uint64_t>() > 65535)
-      return bad("a filter's 'id' is missing or above 65535");
+      return malformed("a filter's 'id' is missing or above 65535");
     PEN_ASSIGN(auto values, numbers_at<unsigned>(item, "values", filter_values_max));
     node.filters.push_back({id->get<int>(), std::move(values)});
   }
   PEN_TRY(parse_places(object, node));
   PEN_TRY(parse_assembled(object, node));
   if (node.places.placement != Placement::log && !node.is_chunk_a_frame())
-    return bad(fmt::format("{} has fixed offsets, but a chunk is not a frame", node.path));
+    return malformed(fmt::format("{} has fixed offsets, but a chunk is not a frame", node.path));
   return node;
 }
 
@@ -211,12 +213,12 @@ Result<ColumnNode> parse_column_type(const json& object) {
   if (type.empty() || type.front() != 'S') {
     PEN_ASSIGN(auto node, parse_common<ColumnNode>(object));
     if (object.contains("shape")) {
-      PEN_ASSIGN(node.shape, numbers_at<std::uint64_t>(object, "shape", dimensions_max));
+      PEN_ASSIGN(node.shape, numbers_at<std::uint64_t>(object, "shape", frame_dimensions_max));
     }
     std::uint64_t elements = 1;
     for (const auto extent : node.shape) {
       if (extent == 0 || extent > row_bytes_max / elements)
-        return bad(fmt::format("'shape' of {} has no elements, or more than {}", node.path, row_bytes_max));
+        return malformed(fmt::format("'shape' of {} has no elements, or more than {}", node.path, row_bytes_max));
       elements *= extent;
     }
     return node;
@@ -225,7 +227,7 @@ Result<ColumnNode> parse_column_type(const json& object) {
   const auto* end = type.data() + type.size();
   const auto [read_to, error] = std::from_chars(type.data() + 1, end, bytes);
   if (error != std::errc() || read_to != end || bytes == 0 || bytes > text_bytes_max)
-    return bad(fmt::format("type '{}' is not 'S' and 1 to {} bytes", type, text_bytes_max));
+    return malformed(fmt::format("type '{}' is not 'S' and 1 to {} bytes", type, text_bytes_max));
   auto number = object;
   number["type"] = name(ElementType::u8);
   PEN_ASSIGN(auto node, parse_common<ColumnNode>(number));
@@ -234,7 +236,7 @@ Result<ColumnNode> parse_column_type(const json& object) {
 }
 
 Result<ColumnNode> parse_column(const json& object) {
-  if (!object.is_object()) return bad("a column is not an object");
+  if (!object.is_object()) return malformed("a column is not an object");
   PEN_ASSIGN(auto node, parse_column_type(object));
   const auto in_segments = object.find("in_segments");
   node.in_segments = in_segments != object.end() && in_segments->is_boolean() && in_segments->get<bool>();
@@ -242,24 +244,24 @@ Result<ColumnNode> parse_column(const json& object) {
 }
 
 Result<Members> parse_members(const json& object) {
-  if (!object.is_object()) return bad("'members' is not an object");
+  if (!object.is_object()) return malformed("'members' is not an object");
   Members members;
   PEN_ASSIGN(members.stem, text_at(object, "stem"));
   PEN_ASSIGN(members.suffix, text_at(object, "suffix"));
   if ((members.stem + members.suffix).find('/') != std::string::npos || members.stem.empty())
-    return bad(fmt::format("members are named '{}…{}'", members.stem, members.suffix));
+    return malformed(fmt::format("members are named '{}…{}'", members.stem, members.suffix));
   const auto frames = object.find("frames"), ranks = object.find("ranks");
-  if (frames == object.end() || !frames->is_number_unsigned()) return bad("'frames' is missing or not a number");
+  if (frames == object.end() || !frames->is_number_unsigned()) return malformed("'frames' is missing or not a number");
   if (ranks == object.end() || !ranks->is_number_unsigned() || ranks->get<std::uint64_t>() < 1 ||
       ranks->get<std::uint64_t>() > ranks_max)
-    return bad(fmt::format("'ranks' is missing or not from 1 to {}", ranks_max));
+    return malformed(fmt::format("'ranks' is missing or not from 1 to {}", ranks_max));
   members.frames = frames->get<std::uint64_t>();
   members.ranks = ranks->get<unsigned>();
   return members;
 }
 
 Result<MemberMark> parse_member(const json& object) {
-  if (!object.is_object()) return bad("'member' is not an object");
+  if (!object.is_object()) return malformed("'member' is not an object");
   MemberMark mark;
   PEN_ASSIGN(mark.master, text_at(object, "master"));
   PEN_ASSIGN(mark.number, number_at(object, "number", ~std::uint64_t{0}));
@@ -268,12 +270,12 @@ Result<MemberMark> parse_member(const json& object) {
 
 Result<std::string> path_at(const json& object, const char* key) {
   PEN_ASSIGN(auto path, text_at(object, key));
-  if (path.empty() || path.front() != '/') return bad(fmt::format("'{}' is the path '{}'", key, path));
+  if (path.empty() || path.front() != '/') return malformed(fmt::format("'{}' is the path '{}'", key, path));
   return path;
 }
 
 Result<Subset> parse_subset(const json& object) {
-  if (!object.is_object()) return bad("a subset is not an object");
+  if (!object.is_object()) return malformed("a subset is not an object");
   Subset subset;
   PEN_ASSIGN(subset.path, path_at(object, "path"));
   PEN_ASSIGN(subset.attributes, attributes_in(object), "{}", subset.path);
@@ -281,14 +283,14 @@ Result<Subset> parse_subset(const json& object) {
 }
 
 Result<FrameSubsets> parse_subsets(const json& object) {
-  if (!object.is_object()) return bad("'subsets' is not an object");
+  if (!object.is_object()) return malformed("'subsets' is not an object");
   FrameSubsets subsets;
   PEN_ASSIGN(subsets.choice, path_at(object, "choice"));
   PEN_ASSIGN(subsets.states, path_at(object, "states"));
   PEN_ASSIGN(subsets.numbers, path_at(object, "numbers"));
   PEN_ASSIGN(subsets.datasets, parse_list<Subset>(object, "datasets", parse_subset));
   if (subsets.datasets.empty() || subsets.datasets.size() > subsets_max)
-    return bad(
+    return malformed(
         fmt::format("there are {} subsets of the frames; 1 to {} are possible", subsets.datasets.size(), subsets_max));
   return subsets;
 }
@@ -296,7 +298,7 @@ Result<FrameSubsets> parse_subsets(const json& object) {
 /// What is at their paths is replaced: so nothing else may be there, and nothing below.
 Result<void> check_subsets(const Description& description) {
   if (description.datasets.empty() || !description.datasets.front().scan_shape.empty())
-    return bad("there are subsets of the frames of a scan, or of no frames");
+    return malformed("there are subsets of the frames of a scan, or of no frames");
   std::set<std::string_view> taken;
   const auto take = [&](const auto& nodes) {
     for (const auto& node : nodes) taken.insert(node.path);
@@ -311,7 +313,7 @@ Result<void> check_subsets(const Description& description) {
     const auto first_below = taken.lower_bound(below);
     const bool has_parts = first_below != taken.end() && first_below->starts_with(below);
     if (subset.path == "/" || has_parts || !taken.insert(subset.path).second)
-      return bad(fmt::format("a subset of the frames and another object have the path {}", subset.path));
+      return malformed(fmt::format("a subset of the frames and another object have the path {}", subset.path));
   }
   return {};
 }
@@ -353,10 +355,10 @@ Result<Description> parse_description(std::string_view text) {
         return !deep;
       },
       false);
-  if (deep) return bad("nested too deeply");
-  if (document.is_discarded() || !document.is_object()) return bad("not a JSON object");
+  if (deep) return malformed("nested too deeply");
+  if (document.is_discarded() || !document.is_object()) return malformed("not a JSON object");
   PEN_ASSIGN(const auto format, text_at(document, "format"));
-  if (format != "penstock") return bad(fmt::format("'format' is '{}'", format));
+  if (format != "penstock") return malformed(fmt::format("'format' is '{}'", format));
   Description description;
   PEN_ASSIGN(description.datasets, parse_list<ChunkedNode>(document, "datasets", parse_dataset));
   PEN_ASSIGN(description.columns, parse_list<ColumnNode>(document, "columns", parse_column));
@@ -379,11 +381,11 @@ Result<Description> parse_description(std::string_view text) {
   const auto is_gathered = [](const ChunkedNode& node) { return node.frames_a_chunk() > 1; };
   if ((description.members || description.member) &&
       std::any_of(description.datasets.begin(), description.datasets.end(), is_gathered))
-    return bad("a chunk has several frames in a file that is one of several");
+    return malformed("a chunk has several frames in a file that is one of several");
   const auto is_assembled = [](const ChunkedNode& node) { return node.assembled.has_value(); };
   if ((description.members || description.member) &&
       std::any_of(description.datasets.begin(), description.datasets.end(), is_assembled))
-    return bad("frames have gaps in a file that is one of several");
+    return malformed("frames have gaps in a file that is one of several");
   return description;
 }
 

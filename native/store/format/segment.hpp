@@ -32,6 +32,8 @@ constexpr std::size_t stretch_size_bytes = 24;
 constexpr std::size_t chunk_alignment_bytes = 8;
 /// A scanner looks for a header at multiples of this where it stands at none.
 constexpr std::uint64_t walk_step_bytes = page_bytes;
+/// No file comes near it, and the sum of two of them is still a number.
+constexpr std::uint64_t address_max = std::uint64_t{1} << 62;
 /// The largest header region that a decoder accepts: bounds what a scanner reads for a hostile header.
 constexpr std::uint64_t header_region_bytes_max = std::uint64_t{1} << 28;
 constexpr std::uint64_t segment_bytes_max = std::uint64_t{1} << 40;

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "store/format/segment.hpp"
+
 namespace penstock::store::format {
 namespace {
 
@@ -11,10 +13,7 @@ constexpr std::size_t attributes_max = 4096;
 constexpr std::size_t dimensions_max = 32;
 constexpr std::size_t path_bytes_max = 4096;
 constexpr std::uint64_t bytes_max = std::uint64_t{1} << 40;
-constexpr std::uint64_t address_max = std::uint64_t{1} << 62;
 constexpr const char* text_type = "text";
-
-Error bad(std::string_view what) { return make_error(Errc::malformed, "description: {}", what); }
 
 std::string hex_of(Bytes bytes) {
   static constexpr char digits[] = "0123456789abcdef";
@@ -29,7 +28,7 @@ std::string hex_of(Bytes bytes) {
 
 Result<std::vector<std::byte>> bytes_of(const json& object, const char* key) {
   const auto found = object.find(key);
-  if (found == object.end() || !found->is_string()) return bad(fmt::format("a value has no '{}'", key));
+  if (found == object.end() || !found->is_string()) return malformed(fmt::format("a value has no '{}'", key));
   const auto& hex = found->get_ref<const std::string&>();
   const auto digit = [](char c) {
     return static_cast<unsigned>(c >= '0' && c <= '9' ? c - '0' : (c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16));
@@ -40,7 +39,7 @@ Result<std::vector<std::byte>> bytes_of(const json& object, const char* key) {
     if (digit(hex[i]) > 15 || digit(hex[i + 1]) > 15) break;
     bytes.push_back(static_cast<std::byte>(digit(hex[i]) << 4 | digit(hex[i + 1])));
   }
-  if (2 * bytes.size() != hex.size()) return bad(fmt::format("'{}' of a value is not hexadecimal", key));
+  if (2 * bytes.size() != hex.size()) return malformed(fmt::format("'{}' of a value is not hexadecimal", key));
   return bytes;
 }
 
@@ -93,23 +92,23 @@ json to_json(const ValueNode& node) {
 Result<std::string> path_in(const json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   if (!object.is_object() || found == object.end() || !found->is_string())
-    return bad(fmt::format("'{}' is missing or not text", key));
+    return malformed(fmt::format("'{}' is missing or not text", key));
   auto path = found->get<std::string>();
   if (path.empty() || path.front() != '/' || path.size() > path_bytes_max)
-    return bad(fmt::format("'{}' is not an absolute path of up to {} bytes", key, path_bytes_max));
+    return malformed(fmt::format("'{}' is not an absolute path of up to {} bytes", key, path_bytes_max));
   return path;
 }
 
 Result<std::uint64_t> number_in(const json& object, const char* key, std::uint64_t most) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number_unsigned() || found->get<std::uint64_t>() > most)
-    return bad(fmt::format("'{}' of a value is missing or not a number up to {}", key, most));
+    return malformed(fmt::format("'{}' of a value is missing or not a number up to {}", key, most));
   return found->get<std::uint64_t>();
 }
 
 Result<std::string> text_in(const json& item) {
   if (item.is_string()) return item.get<std::string>();
-  if (!item.is_object() || item.value("type", json()) != json(text_type)) return bad("a value is not text");
+  if (!item.is_object() || item.value("type", json()) != json(text_type)) return malformed("a value is not text");
   PEN_ASSIGN(const auto bytes, bytes_of(item, "hex"));
   return std::string(as_text(bytes));
 }
@@ -119,16 +118,16 @@ Result<ArraySpec> spec_in(const json& object) {
   const auto type = object.find("type"), shape = object.find("shape");
   const auto known =
       type != object.end() && type->is_string() ? element_type_of(type->get<std::string>()) : std::nullopt;
-  if (!known) return bad("the type of a value is missing or unknown");
+  if (!known) return malformed("the type of a value is missing or unknown");
   if (shape == object.end() || !shape->is_array() || shape->size() > dimensions_max)
-    return bad("the shape of a value is missing or not a list of up to 32 numbers");
+    return malformed("the shape of a value is missing or not a list of up to 32 numbers");
   ArraySpec spec{*known, {}};
   std::uint64_t bytes = size_of(*known);
   for (const auto& extent : *shape) {
-    if (!extent.is_number_unsigned()) return bad("the shape of a value holds something other than numbers");
+    if (!extent.is_number_unsigned()) return malformed("the shape of a value holds something other than numbers");
     spec.shape.push_back(extent.get<std::uint64_t>());
     if (__builtin_mul_overflow(bytes, spec.shape.back(), &bytes) || bytes > bytes_max)
-      return bad(fmt::format("a value has more than {} bytes", bytes_max));
+      return malformed(fmt::format("a value has more than {} bytes", bytes_max));
   }
   return spec;
 }
@@ -157,7 +156,7 @@ Result<Value> value_in(const json& item) {
   PEN_ASSIGN(array.spec, spec_in(item));
   PEN_ASSIGN(array.data, bytes_of(item, "hex"));
   if (array.data.size() != bytes_of(array.spec))
-    return bad(fmt::format("a value has {} bytes instead of {}", array.data.size(), bytes_of(array.spec)));
+    return malformed(fmt::format("a value has {} bytes instead of {}", array.data.size(), bytes_of(array.spec)));
   return Value(std::move(array));
 }
 
@@ -166,7 +165,7 @@ Result<ValueNode> parse_value(const json& object) {
   PEN_ASSIGN(node.path, path_in(object, "path"));
   PEN_ASSIGN(node.attributes, attributes_in(object));
   const auto value = object.find("value");
-  if (value == object.end()) return bad(fmt::format("{} has no value", node.path));
+  if (value == object.end()) return malformed(fmt::format("{} has no value", node.path));
   if (!value->is_object() || !value->contains("address")) {
     PEN_ASSIGN(node.value, value_in(*value), "{}", node.path);
     return node;
@@ -181,7 +180,7 @@ Result<ValueNode> parse_value(const json& object) {
   ArrayValue array;
   PEN_ASSIGN(array.spec, spec_in(*value));
   if (place.bytes != bytes_of(array.spec) || place.bytes == 0)
-    return bad(fmt::format("{} has {} bytes instead of {}", node.path, place.bytes, bytes_of(array.spec)));
+    return malformed(fmt::format("{} has {} bytes instead of {}", node.path, place.bytes, bytes_of(array.spec)));
   node.value = std::move(array);
   return node;
 }
@@ -220,9 +219,9 @@ Result<std::vector<Attribute>> attributes_in(const json& object) {
   const auto found = object.find("attributes");
   if (found == object.end()) return attributes;
   if (!found->is_object() || found->size() > attributes_max)
-    return bad(fmt::format("'attributes' is not an object of up to {} members", attributes_max));
+    return malformed(fmt::format("'attributes' is not an object of up to {} members", attributes_max));
   for (const auto& [attribute, value] : found->items()) {
-    if (attribute.empty() || attribute.find('\0') != std::string::npos) return bad("an attribute has no name");
+    if (attribute.empty() || attribute.find('\0') != std::string::npos) return malformed("an attribute has no name");
     PEN_ASSIGN(auto parsed, value_in(value), "attribute '{}'", attribute);
     attributes.push_back({attribute, std::move(parsed)});
   }
@@ -242,7 +241,7 @@ json tree_json(const FileLayout& layout) {
 }
 
 Result<void> parse_tree(const json& tree, Description& description) {
-  if (!tree.is_object()) return bad("'tree' is not an object");
+  if (!tree.is_object()) return malformed("'tree' is not an object");
   PEN_ASSIGN(description.groups, parse_list<GroupNode>(tree, "groups", parse_group));
   PEN_ASSIGN(description.values, parse_list<ValueNode>(tree, "values", parse_value));
   PEN_ASSIGN(description.links, parse_list<LinkNode>(tree, "links", parse_link));

@@ -12,6 +12,8 @@ namespace penstock::store::format {
 
 constexpr std::size_t nodes_max = 65536;
 
+inline Error malformed(std::string_view what) { return make_error(Errc::malformed, "description: {}", what); }
+
 nlohmann::json tree_json(const FileLayout& layout);
 /// Fills groups, values and links.
 Result<void> parse_tree(const nlohmann::json& tree, Description& description);

@@ -16,11 +16,6 @@ constexpr std::uint64_t read_bytes = 1 << 20;
 constexpr std::uint64_t sectors_read_all = 128;
 constexpr std::uint64_t zero_sectors_max = std::numeric_limits<std::uint16_t>::max();
 
-bool is_zero(Bytes bytes) {
-  return bytes.empty() ||
-         (bytes[0] == std::byte{0} && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
-}
-
 }  // namespace
 
 std::uint16_t zero_sectors_of(std::uint64_t offset, Bytes chunk) {

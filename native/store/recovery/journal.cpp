@@ -37,10 +37,6 @@ struct Pages {
   int damaged = 0;  ///< written, and not valid; of a file that was left one may be
 };
 
-bool is_zero(Bytes bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](auto byte) { return byte == std::byte{0}; });
-}
-
 /// Pages with another file's id, which may be left from what lay on the storage before, are not valid.
 Result<Pages> read_pages(File& file, const std::optional<format::FileId>& id) {
   Pages pages;

@@ -44,8 +44,8 @@ std::vector<T> in_columns(const std::vector<std::uint64_t>& shape, const std::ve
 }
 
 template <typename T>
-class Elements : public testing::Test {};
-using Types = testing::Types<std::uint8_t, std::uint16_t, std::int32_t, std::uint64_t>;
+class Elements : public ::testing::Test {};
+using Types = ::testing::Types<std::uint8_t, std::uint16_t, std::int32_t, std::uint64_t>;
 TYPED_TEST_SUITE(Elements, Types);
 
 template <typename T>

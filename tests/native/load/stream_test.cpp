@@ -144,11 +144,11 @@ TEST_F(Stream, AQueueNeedsFilesOfTheKernelAndNoSyncOfEach) {
 }
 
 /// Notes where each thread writes and reads.
-class NotingEnv final : public Env {
+class PlacesEnv final : public Env {
  public:
   class Noted final : public File {
    public:
-    Noted(std::shared_ptr<File> real, NotingEnv& env) : real_(std::move(real)), env_(env) {}
+    Noted(std::shared_ptr<File> real, PlacesEnv& env) : real_(std::move(real)), env_(env) {}
     Result<std::size_t> read_at(MutableBytes into, std::uint64_t offset) override {
       env_.note(false, offset);
       return real_->read_at(into, offset);
@@ -170,7 +170,7 @@ class NotingEnv final : public Env {
 
    private:
     const std::shared_ptr<File> real_;
-    NotingEnv& env_;
+    PlacesEnv& env_;
   };
   Result<std::shared_ptr<File>> open(const std::string& path, OpenOptions options) override {
     PEN_ASSIGN(auto real, posix_env().open(path, options));
@@ -195,7 +195,7 @@ TEST_F(Stream, ThreadsReadWhatAnotherOneWroteInAnOrderOfTheirOwn) {
   for (const std::string order : {"sequential", "random"}) {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
-    NotingEnv env;
+    PlacesEnv env;
     auto shared = plan();
     shared["workload"].update({{"shared", true}, {"segments", 40}, {"order", order}});
     document_of(shared, env);

@@ -26,16 +26,15 @@ using namespace check::testing;
 using penstock::testing::Call;
 using penstock::testing::FaultEnv;
 using store::Durability;
+using testing::late_path;
+using testing::late_value_of;
 using testing::right_frames;
 
-/// A column that the file gets when it is closed: its values begin with a later frame.
-constexpr const char* late_path = "/entry/metadata/shutter";
-constexpr std::uint64_t late_begin = 20;
-std::int64_t late_value_of(std::uint64_t frame) { return static_cast<std::int64_t>(frame) + 100; }
+constexpr std::uint64_t late_rows_begin = 20;
 
 std::vector<std::byte> rows_of(std::uint64_t frame) {
   std::vector<std::byte> rows;
-  if (frame < late_begin) return rows;
+  if (frame < late_rows_begin) return rows;
   const auto value = late_value_of(frame);
   store::format::RowAppender(rows, frame)
       .add_late({store::format::make_late_column(late_path, ElementType::i64, 0, {}), false,
@@ -132,7 +131,7 @@ class CallFaults : public CheckTest, public ::testing::WithParamInterface<Fault>
   void expect_late_values(const std::set<std::uint64_t>& placed) const {
     const auto late = testing::column_of(path(), late_path);
     for (const auto frame : placed) {
-      if (frame < late_begin) continue;
+      if (frame < late_rows_begin) continue;
       ASSERT_LT(frame, late.size()) << "the late column lacks frame " << frame;
       EXPECT_EQ(late[frame], late_value_of(frame)) << "the late value of frame " << frame << " is gone";
     }
@@ -157,7 +156,7 @@ class CallFaults : public CheckTest, public ::testing::WithParamInterface<Fault>
     }
     const auto right = right_frames(path());
     for (const auto frame : account.placed_) EXPECT_TRUE(right.contains(frame)) << "frame " << frame << " is gone";
-    if (!account.placed_.empty() && *account.placed_.rbegin() >= late_begin) expect_late_values(account.placed_);
+    if (!account.placed_.empty() && *account.placed_.rbegin() >= late_rows_begin) expect_late_values(account.placed_);
     const auto checked = check(path());
     for (const auto& finding : checked.findings) {
       // The counts are the recorder's to write: here one says what was sent, and the others lack.

@@ -17,10 +17,10 @@ using store::format::SegmentHeader;
 constexpr std::uint64_t frames = 4;
 /// Of each frame, so that the values of one take several pages.
 constexpr std::size_t length = 1200;
-constexpr const char* value_path = "/entry/metadata/spectrum";
+constexpr const char* spectrum_path = "/entry/metadata/spectrum";
 constexpr const char* corrupt = "a segment's values of frames are corrupt";
 
-std::vector<std::int64_t> values_of(std::uint64_t frame) {
+std::vector<std::int64_t> spectrum_of(std::uint64_t frame) {
   return std::vector<std::int64_t>(length, static_cast<std::int64_t>(frame) + 1);
 }
 
@@ -32,7 +32,7 @@ class FrameValues : public CheckTest {
     StateListener listener(spec);
     auto layout = layout_of(spec);
     layout.columns.push_back(
-        {.path = value_path, .type = ElementType::i64, .shape = {length}, .in_segments = in_segments});
+        {.path = spectrum_path, .type = ElementType::i64, .shape = {length}, .in_segments = in_segments});
     store::StoreOptions options;
     options.segment_bytes = options.extent_bytes = 64 << 10;
     options.buffer_bytes = 1 << 20;
@@ -43,7 +43,7 @@ class FrameValues : public CheckTest {
     {
       auto writer = (*store)->make_writer();
       for (std::uint64_t frame = 0; frame < frames; ++frame) {
-        const auto values = values_of(frame);
+        const auto values = spectrum_of(frame);
         std::vector<std::byte> rows_of_frame;
         store::format::RowAppender(rows_of_frame, frame).add(1, std::as_bytes(std::span(values)));
         store::ChunkHead head{store::DatasetId{0}, frame, 0, 1, frame};
@@ -89,7 +89,7 @@ class FrameValues : public CheckTest {
 
   /// `lacking` has zeros.
   void expect_values(std::optional<std::uint64_t> lacking) const {
-    const auto column = testing::column_of(path(), value_path);
+    const auto column = testing::column_of(path(), spectrum_path);
     ASSERT_GE(column.size(), (frames - 1) * length);
     for (std::uint64_t frame = 0; frame < column.size() / length; ++frame)
       for (std::size_t i = 0; i < length; ++i)
@@ -107,7 +107,7 @@ TEST_F(FrameValues, ComeBackFromTheSegments) {
 TEST_F(FrameValues, AreNotTakenForColumnsThatTheDescriptionDoesNotMark) {
   write_left(false);
   (void)recover();
-  for (const auto value : testing::column_of(path(), value_path)) ASSERT_EQ(value, 0);
+  for (const auto value : testing::column_of(path(), spectrum_path)) ASSERT_EQ(value, 0);
 }
 
 TEST_F(FrameValues, OfADamagedSegmentAreReportedAndCostNoFrame) {

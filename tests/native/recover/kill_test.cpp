@@ -24,6 +24,8 @@ namespace {
 
 using namespace check::testing;
 using penstock::testing::DyingEnv;
+using testing::late_path;
+using testing::late_value_of;
 using testing::right_frames;
 
 constexpr std::uint64_t changes_max = 5000;
@@ -40,10 +42,7 @@ std::vector<std::int64_t> values_of(std::uint64_t frame) {
   return values;
 }
 
-/// A column that the file gets when it is closed: its values begin with a later frame.
-constexpr const char* late_path = "/entry/metadata/shutter";
 constexpr std::uint64_t late_begin = 3;
-std::int64_t late_value_of(std::uint64_t frame) { return static_cast<std::int64_t>(frame) + 100; }
 
 void append_values(std::uint64_t frame, std::vector<std::byte>& rows) {
   store::format::RowAppender appender(rows, frame);

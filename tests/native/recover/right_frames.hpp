@@ -12,6 +12,10 @@
 
 namespace penstock::recover::testing {
 
+/// A column that the file gets when it is closed: its values begin with a later frame.
+inline constexpr const char* late_path = "/entry/metadata/shutter";
+inline std::int64_t late_value_of(std::uint64_t frame) { return static_cast<std::int64_t>(frame) + 100; }
+
 /// The frames that are as they were sent. The test fails where one is neither that nor empty.
 inline std::set<std::uint64_t> right_frames(const std::string& path) {
   using namespace check::testing;

@@ -12,8 +12,6 @@
 namespace penstock::store::testing {
 namespace {
 
-constexpr std::uint64_t frame_bytes = 32 * 40 * 2;
-
 class CrashTest : public StoreTest {
  protected:
   static void put(Store& store, std::uint64_t first, std::uint64_t end) {

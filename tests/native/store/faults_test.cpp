@@ -8,8 +8,6 @@
 namespace penstock::store::testing {
 namespace {
 
-constexpr std::uint64_t frame_bytes = 32 * 40 * 2;
-
 class FaultTest : public StoreTest {
  protected:
   Result<std::unique_ptr<Store>> create(const StoreOptions& options, Listener* listener) {

@@ -5,12 +5,12 @@
 #include <map>
 #include <random>
 
+#include "store_fixture.hpp"
+
 namespace penstock::store {
 namespace {
 
-Members members_of(unsigned ranks, std::uint64_t frames = 0) {
-  return {.stem = "m_", .suffix = ".h5", .frames = frames, .ranks = ranks};
-}
+using testing::members_of;
 
 /// Every frame's member and row, as the runs say it. Fails where two runs speak of one frame.
 std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> unrolled(const std::vector<MemberRun>& runs) {

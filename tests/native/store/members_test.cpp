@@ -12,10 +12,7 @@ namespace penstock::store {
 namespace {
 
 using testing::content_of;
-
-Members members_of(unsigned ranks, std::uint64_t frames = 0) {
-  return {.stem = "m_", .suffix = ".h5", .frames = frames, .ranks = ranks};
-}
+using testing::members_of;
 
 class MembersTest : public testing::StoreTest {
  protected:

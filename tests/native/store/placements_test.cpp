@@ -8,7 +8,7 @@
 namespace penstock::store::testing {
 namespace {
 
-constexpr std::uint64_t frame_bytes = 32 * 64 * 2;  // a page, so that direct writes are possible
+constexpr std::uint64_t aligned_frame_bytes = 32 * 64 * 2;  // a page, so that direct writes are possible
 const char* const data_path = "/entry/data/data";
 
 FileLayout placed(Placement placement, std::uint64_t frames, std::uint64_t columns = 64) {
@@ -31,7 +31,7 @@ std::uint64_t size_of_file(const std::string& path) { return std::filesystem::fi
 
 class PlacementsTest : public StoreTest {
  protected:
-  static void put(ChunkWriter& writer, std::uint64_t frame, std::uint64_t bytes = frame_bytes) {
+  static void put(ChunkWriter& writer, std::uint64_t frame, std::uint64_t bytes = aligned_frame_bytes) {
     ASSERT_TRUE(writer.put(head_of(frame), content_of(frame, bytes), nullptr, bytes).ok()) << frame;
   }
   Scan file_scan() const { return scan(path()); }
@@ -39,7 +39,7 @@ class PlacementsTest : public StoreTest {
 
 TEST_F(PlacementsTest, EachSlotFollowsFromItsChunksNumber) {
   auto layout = placed(Placement::slots, 50);
-  layout.chunked.front().chunk_bytes_max = 3 * frame_bytes;
+  layout.chunked.front().chunk_bytes_max = 3 * aligned_frame_bytes;
   auto store = Store::create(posix_env(), path(), layout, small_options(), nullptr).value();
   {
     auto writer = store->make_writer();
@@ -60,9 +60,9 @@ TEST_F(PlacementsTest, EachSlotFollowsFromItsChunksNumber) {
   const PlainReader reader(path());
   for (const auto frame : {7u, 49u, 0u, 20u}) {
     ASSERT_NE(found.find(frame), nullptr) << frame;
-    EXPECT_EQ(reader.frame(data_path, frame), content_of(frame, frame_bytes));
+    EXPECT_EQ(reader.frame(data_path, frame), content_of(frame, aligned_frame_bytes));
   }
-  EXPECT_EQ(reader.frame(data_path, 1), std::vector<std::byte>(frame_bytes, std::byte{0xFF}));
+  EXPECT_EQ(reader.frame(data_path, 1), std::vector<std::byte>(aligned_frame_bytes, std::byte{0xFF}));
 }
 
 TEST_F(PlacementsTest, OnlyWhatIsWrittenTakesSpace) {
@@ -88,9 +88,9 @@ TEST_F(PlacementsTest, SlotsOfASeriesWithAnOpenEndGoOnInRuns) {
   }
   ASSERT_TRUE(store->finish({}).ok());
   const PlainReader reader(path());
-  EXPECT_EQ(reader.frame(data_path, 4095), content_of(4095, frame_bytes));
-  EXPECT_EQ(reader.frame(data_path, 4096), content_of(4096, frame_bytes));
-  EXPECT_EQ(reader.frame(data_path, far), content_of(far, frame_bytes));
+  EXPECT_EQ(reader.frame(data_path, 4095), content_of(4095, aligned_frame_bytes));
+  EXPECT_EQ(reader.frame(data_path, 4096), content_of(4096, aligned_frame_bytes));
+  EXPECT_EQ(reader.frame(data_path, far), content_of(far, aligned_frame_bytes));
 }
 
 /// Everything that HDF5 takes lies beside every slot, however much it is.
@@ -123,12 +123,13 @@ TEST_F(PlacementsTest, RoomBesideSlotsMeetsNoSlot) {
 TEST_F(PlacementsTest, AChunkThatIsTooLargeForItsSlotIsRefused) {
   auto store = Store::create(posix_env(), path(), placed(Placement::slots, 3), small_options(), nullptr).value();
   auto writer = store->make_writer();
-  const auto big = content_of(0, frame_bytes + 1);
+  const auto big = content_of(0, aligned_frame_bytes + 1);
   auto head = head_of(0);
   const auto refused = writer->put(head, big, nullptr, big.size());
   ASSERT_FALSE(refused.ok());
   head.index = 3;
-  EXPECT_EQ(writer->put(head, content_of(3, frame_bytes), nullptr, frame_bytes).error().code(), Errc::too_large);
+  EXPECT_EQ(writer->put(head, content_of(3, aligned_frame_bytes), nullptr, aligned_frame_bytes).error().code(),
+            Errc::too_large);
   writer.reset();
   ASSERT_TRUE(store->finish({}).ok());
 }

@@ -4,8 +4,6 @@
 namespace penstock::store::testing {
 namespace {
 
-constexpr std::uint64_t frame_bytes = 32 * 40 * 2;
-
 TEST_F(StoreTest, BadChunksAreRefusedAndNamed) {
   auto store = Store::create(posix_env(), path(), one_dataset(32, 40), small_options(), nullptr).value();
   auto writer = store->make_writer();

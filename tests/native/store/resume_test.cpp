@@ -9,8 +9,6 @@
 namespace penstock::store::testing {
 namespace {
 
-constexpr std::uint64_t frame_bytes = 32 * 40 * 2;
-
 void put(Store& store, std::uint64_t first, std::uint64_t end) {
   auto writer = store.make_writer();
   for (auto i = first; i < end; ++i) {

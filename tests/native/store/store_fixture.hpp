@@ -28,6 +28,14 @@ inline std::vector<std::byte> content_of(std::uint64_t frame, std::size_t bytes)
   return data;
 }
 
+/// Members named m_….h5.
+inline Members members_of(unsigned ranks, std::uint64_t frames = 0) {
+  return {.stem = "m_", .suffix = ".h5", .frames = frames, .ranks = ranks};
+}
+
+/// Of 32 rows of 40 pixels.
+inline constexpr std::uint64_t frame_bytes = 32 * 40 * 2;
+
 inline FileLayout one_dataset(std::uint64_t rows, std::uint64_t columns, ElementType type = ElementType::u16) {
   FileLayout layout;
   layout.groups.push_back({"/entry", {{"NX_class", std::string("NXentry")}}});

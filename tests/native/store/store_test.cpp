@@ -14,8 +14,6 @@
 namespace penstock::store::testing {
 namespace {
 
-constexpr std::uint64_t frame_bytes = 32 * 40 * 2;
-
 /// Puts frames [0, frames) of content_of(), copied.
 void put_frames(Store& store, std::uint64_t frames) {
   auto writer = store.make_writer();

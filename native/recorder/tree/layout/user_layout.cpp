@@ -20,8 +20,6 @@ constexpr std::size_t path_bytes_max = 4096;
 constexpr std::size_t text_bytes_max = 65536;
 constexpr std::size_t numbers_max = 65536;
 constexpr std::size_t declared_text_bytes = 256;
-constexpr const char* own_entry = "/entry";
-constexpr const char* kept_group = "/entry/penstock";
 /// areaDetector counts seconds from 1990-01-01.
 constexpr std::int64_t epics_epoch_ns = 631'152'000'000'000'000;
 constexpr std::int64_t second_ns = 1'000'000'000;

@@ -27,6 +27,9 @@
 
 namespace penstock::recorder {
 
+/// Of Penstock's own tree: the entry, and the group that no layout moves.
+inline constexpr const char* own_entry = "/entry";
+inline constexpr const char* kept_group = "/entry/penstock";
 /// Where what has no place in a layout goes: of the start message, and of frames.
 inline constexpr const char* rest_path = "/entry/penstock/series";
 inline constexpr const char* rest_metadata_path = "/entry/penstock/metadata";

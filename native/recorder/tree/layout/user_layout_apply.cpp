@@ -18,9 +18,7 @@ using store::FileLayout;
 using store::Value;
 using Kind = LayoutNode::Kind;
 
-constexpr const char* own_entry = "/entry";
 constexpr const char* own_frames = "/entry/data/data";
-constexpr const char* kept_group = "/entry/penstock";
 constexpr const char* end_time_path = "/entry/end_time";
 /// What has its place only in the groups that it is of.
 constexpr const char* definition_path = "/entry/definition";

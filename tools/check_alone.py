@@ -1,9 +1,9 @@
-"""Compiles headers of native/ alone, as the sources beside them are compiled.
+"""Compiles headers and sources of native/ alone, without the shared headers.
 
-A header that leans on what another one happened to include breaks at the next reordering; this
-finds it now. Those with a source of their name are left out unless `--all` is given: the source
-includes its header first (clang-format), so that a plain build has found it. Needs a configured
-build/tidy (scripts/build --configure-only tidy). ccache, if it is there, knows what has not changed.
+A file that leans on what another one happened to include breaks at the next reordering; this finds
+it now. Without `--all` only headers are compiled that have no source of their name, as such a source
+includes its header first (clang-format). Needs a configured build/tidy
+(scripts/build --configure-only tidy). ccache, if it is there, knows what has not changed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from native_sources import DATABASE, ROOT, compile_commands, headers
 
-STUBS = ROOT / "build" / "tidy" / "headers"
+STUBS = ROOT / "build" / "tidy" / "alone"
 CACHE = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}  # as the build's launcher has it
 
 
@@ -46,24 +46,33 @@ def with_the_builds_compiler(arguments: list[str]) -> list[str]:
     return ["c++", *own, "-O0", "-g0"]
 
 
-def check(header: Path, commands: dict[Path, list[str]]) -> str:
+def check_header(header: Path, commands: dict[Path, list[str]]) -> str:
     language = "c" if header.suffix == ".h" else "c++"
     arguments = with_the_builds_compiler(arguments_for(header, commands))
     if language == "c":
         arguments = ["cc", "-Wall", "-Wextra", "-Werror", *(a for a in arguments if a.startswith("-I"))]
+    return check(header, stub(header, ".c" if language == "c" else ".cpp"), arguments)
+
+
+def check_source(source: Path, commands: dict[Path, list[str]]) -> str:
+    return check(source, source, with_the_builds_compiler(commands[source]))
+
+
+def check(file: Path, source: Path, arguments: list[str]) -> str:
+    """The compiler's words, if `source` does not compile, as those of `file`."""
     launcher = ["ccache"] if shutil.which("ccache") else []
-    source = stub(header, ".c" if language == "c" else ".cpp")
+    name = file.relative_to(ROOT / "native")
+    result = STUBS / name.with_name(name.name + ".o")
+    result.parent.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
-        [*launcher, *arguments, "-c", str(source), "-o", str(source.with_suffix(".o"))],
+        [*launcher, *arguments, "-c", str(source), "-o", str(result)],
         cwd=ROOT,
         env=os.environ | CACHE,
         capture_output=True,
         text=True,
         check=False,
     )
-    return (
-        "" if done.returncode == 0 else f"{header.relative_to(ROOT)} does not compile alone:\n{done.stderr}"
-    )
+    return "" if done.returncode == 0 else f"{file.relative_to(ROOT)} does not compile alone:\n{done.stderr}"
 
 
 def stub(header: Path, suffix: str) -> Path:
@@ -77,21 +86,25 @@ def stub(header: Path, suffix: str) -> Path:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--all", action="store_true", help="those with a source of their name too")
+    parser.add_argument("--all", action="store_true", help="all headers and sources")
     options = parser.parse_args()
     if not DATABASE.exists():
         print(
-            f"check_headers: {DATABASE} is missing; run scripts/build --configure-only tidy",
+            f"check_alone: {DATABASE} is missing; run scripts/build --configure-only tidy",
             file=sys.stderr,
         )
         return 2
     commands = compile_commands()
     found = [header for header in headers() if options.all or not header.with_suffix(".cpp").exists()]
+    native = [source for source in sorted(commands) if source.is_relative_to(ROOT / "native")]
+    sources = native if options.all else []
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        problems = [problem for problem in pool.map(lambda header: check(header, commands), found) if problem]
+        results = [pool.submit(check_header, header, commands) for header in found]
+        results += [pool.submit(check_source, source, commands) for source in sources]
+        problems = [problem for result in results if (problem := result.result())]
     for problem in problems:
         print(problem)
-    print(f"{len(found)} headers, {len(problems)} do not compile alone")
+    print(f"{len(found)} headers and {len(sources)} sources, {len(problems)} do not compile alone")
     return 1 if problems else 0
 
 
