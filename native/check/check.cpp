@@ -372,7 +372,7 @@ void Check::scan_segments(Verifier& verifier) {
   options.cancelled = cancelled_;
   std::vector<Subject*> all;
   for (const auto& subject : subjects_) all.push_back(subject.get());
-  verifier.set_subjects({}, all, false);
+  verifier.set_subjects({}, all, store::Placement::log);
   if (!file_id_ && !has_segments()) {
     if (superblock_ && !cancelled_()) report_no_checksums();
     return;
@@ -438,7 +438,7 @@ void Check::take_description(const SegmentHeader& header, Verifier& verifier) {
   }
   const bool in_slots = std::any_of(description->datasets.begin(), description->datasets.end(),
                                     [](const auto& node) { return node.places.placement == store::Placement::slots; });
-  verifier.set_subjects(by_record_, std::move(all), in_slots);
+  verifier.set_subjects(by_record_, std::move(all), in_slots ? store::Placement::slots : store::Placement::log);
 }
 
 bool Check::has_no_rows(const std::string& path) const {
@@ -502,7 +502,7 @@ void Check::verify_members() {
     const auto report = check.run();
     if (report.complete && !report.ok() && was_only_begun(env_, tree_, member.path))
       add(Level::warning, std::string(half_made_member), member.name, {}, {}, "it has no frames: nothing is lost");
-    else if (!is_misnamed(check.tree_, member, findings_))
+    else if (!report_if_misnamed(check.tree_, member, findings_))
       take_over(member, check, report);
   }
   if (series_.unfinished)

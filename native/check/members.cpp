@@ -224,30 +224,30 @@ FoundMembers find_members(Env& env, const std::string& path, const Tree& tree, c
                           Findings& findings, Unlisted unlisted) {
   FoundMembers all;
   auto& found = all.files;
+  std::vector<MemberFile> named;
   Missing missing(path, all, findings);
   std::set<std::uint64_t> others;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder_of(path), error)) {
     const auto name = entry.path().filename().string();
     if (const auto number = store::member_number(name, members))
-      found.push_back({name, entry.path().string(), *number, members.first_frame(*number)});
+      named.push_back({name, entry.path().string(), *number, members.first_frame(*number)});
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
+  std::sort(named.begin(), named.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   // A master that was completed names its members; others of the same pattern are none of its own.
   const auto* names = value_at<std::vector<std::string>>(tree, member_names_path);
-  for (auto& file : found)
+  for (auto& file : named)
     file.listed = names == nullptr || std::find(names->begin(), names->end(), file.name) != names->end();
-  std::erase_if(found, [&](const auto& file) {
+  for (auto& file : named) {
     const auto own = store::description_of_member(env, file.path);
-    if (!own.ok()) return !file.listed;
-    const bool is_of_master = is_member_of(*own, path, tree);
-    if (own->member->number == file.number) {
-      if (!is_of_master) others.insert(file.number);
-      return !file.listed && (unlisted == Unlisted::none || !is_of_master);
+    const bool is_of_master = own.ok() && is_member_of(*own, path, tree);
+    if (own.ok() && own->member->number != file.number) {
+      all.misnamed.push_back({file.name, own_name(*own->member, members, is_of_master), file.listed});
+      continue;
     }
-    all.misnamed.push_back({file.name, own_name(*own->member, members, is_of_master), file.listed});
-    return true;
-  });
+    if (own.ok() && !is_of_master) others.insert(file.number);
+    if (file.listed || (is_of_master && unlisted != Unlisted::none)) found.push_back(std::move(file));
+  }
   if (names == nullptr) report_gaps(path, tree, members, all, others, missing, findings);
   for (const auto& name : names == nullptr ? std::vector<std::string>() : *names)
     if (std::none_of(found.begin(), found.end(), [&](const auto& file) { return file.name == name; }))
@@ -268,7 +268,7 @@ void find_absent_ranks(const std::string& path, const Tree& tree, const store::M
   missing.report_misnamed();
 }
 
-bool is_misnamed(const Tree& member, const MemberFile& file, Findings& findings) {
+bool report_if_misnamed(const Tree& member, const MemberFile& file, Findings& findings) {
   const auto mark = mark_of(member);
   if (!mark || mark->number == file.number) return false;
   findings.add({Level::error, is_another, file.name, fmt::format("file {}", file.number),

@@ -71,8 +71,8 @@ FoundMembers find_members(Env& env, const std::string& path, const Tree& tree, c
 void find_absent_ranks(const std::string& path, const Tree& tree, const store::Members& members,
                        const std::vector<std::uint64_t>& begun, FoundMembers& found, Findings& findings);
 
-/// Whether the member says in its attributes that it is another one; a finding then.
-bool is_misnamed(const Tree& member, const MemberFile& file, Findings& findings);
+/// A finding where the member says in its attributes that it is another one; whether it does.
+bool report_if_misnamed(const Tree& member, const MemberFile& file, Findings& findings);
 
 /// A finding where the member is of another series than the master.
 void compare_series(const Tree& master, const Tree& member, const std::string& name, Findings& findings);

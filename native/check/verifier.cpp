@@ -37,8 +37,8 @@ Verifier::~Verifier() {
   for (auto& thread : threads_) thread.join();
 }
 
-void Verifier::set_subjects(std::vector<Subject*> by_record, std::vector<Subject*> all, bool in_slots) {
-  in_slots_ = in_slots;
+void Verifier::set_subjects(std::vector<Subject*> by_record, std::vector<Subject*> all, store::Placement placement) {
+  placement_ = placement;
   by_record_ = std::move(by_record);
   all_ = std::move(all);
 }
@@ -169,7 +169,7 @@ void Verifier::verify_chunks(std::span<const ChunkTask> tasks, Memory& memory) {
     if (first.address > file_bytes_ || first.size > file_bytes_ - first.address) {
       if (first.superseded)
         report_superseded(first);
-      else if (in_slots_ && was_not_promised(first))
+      else if (placement_ == store::Placement::slots && was_not_promised(first))
         report_not_whole(first);
       else
         findings_.add({Level::error, "a chunk lies beyond the end of the file", where(first),

@@ -20,6 +20,7 @@
 #include "check/structures/segment_frames.hpp"
 #include "check/subject.hpp"
 #include "store/format/segment.hpp"
+#include "store/places.hpp"
 
 namespace penstock::check {
 
@@ -72,9 +73,9 @@ class Verifier {
            Findings& findings, Progress& progress);
   ~Verifier();
 
-  /// The datasets that records speak of, by their number; others follow. `in_slots`: the file gets the space of a chunk
-  /// only when it is written, and not before. Before the first push.
-  void set_subjects(std::vector<Subject*> by_record, std::vector<Subject*> all, bool in_slots);
+  /// The datasets that records speak of, by their number; others follow. In slots the file gets the space of a
+  /// chunk only when it is written, and not before. Before the first push.
+  void set_subjects(std::vector<Subject*> by_record, std::vector<Subject*> all, store::Placement placement);
   /// Verifies what a segment holds against its records and the index; waits while the queue is full.
   void push(const store::format::SegmentHeader& segment);
   /// Verifies chunks that lie at rising addresses.
@@ -116,7 +117,7 @@ class Verifier {
   Progress& progress_;
   std::vector<Subject*> by_record_;
   std::vector<Subject*> all_;
-  bool in_slots_ = false;
+  store::Placement placement_ = store::Placement::log;
 
   VerifierCounts counts_;
   BoundedQueue<Work> queue_;

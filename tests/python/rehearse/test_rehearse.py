@@ -14,10 +14,8 @@ from penstock.files.catalogue import Catalogue, Filter, default_path
 from penstock.model.bench.rehearsals import Rehearsal
 
 SMALL = ("custom", "--rows", "256", "--columns", "256", "--rate", "40")
-WHATEVER_ELSE_RUNS = (
-    0,
-    1,
-)  # a machine that is busy for a moment is no fault: "cannot tell" may be the answer
+# A machine that is busy for a moment makes the answer "cannot tell", which is no fault.
+WHATEVER_ELSE_RUNS = (0, 1)
 SHORT = ("--seconds", "2", "--search-time", "0", "--soak", "0", "--yes")
 
 
