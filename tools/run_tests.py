@@ -40,6 +40,7 @@ SANITIZERS = {
 INTERPRETERS = {
     "PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache"),
     "PYTHONDONTWRITEBYTECODE": "",
+    "PYTHONUNBUFFERED": "",  # which few users set
     "OPENBLAS_NUM_THREADS": "1",
 }
 # A fresh clone checks only what differs from the one before: mypy compares texts, not their age.
@@ -109,11 +110,13 @@ LINT = (
 )
 ALL_ALONE = Command("alone", (PYTHON, "tools/check_alone.py", "--all"))
 CLANG_TIDY = Command("clang-tidy", (PYTHON, "tools/run_clang_tidy.py"))
+TORTURE_SHORT = {"TORTURE_ROUNDS": "20", "TORTURE_SECONDS": "60"}  # `make torture` has ten times as many
 TORTURE = Command(
     "run",
     ("scripts/torture",),  # its arguments would leave out its native tests
     RESULTS / "torture.xml",
-    {"PYTEST_ADDOPTS": f"--junitxml={RESULTS}/torture.xml"},
+    {name: os.environ.get(name, value) for name, value in TORTURE_SHORT.items()}
+    | {"PYTEST_ADDOPTS": f"--junitxml={RESULTS}/torture.xml"},
 )
 PYTHON_TESTS = ("tests/python", "tests/torture")
 GATE = {
@@ -202,4 +205,8 @@ def report(total: Outcome, problems: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("\nrun_tests: interrupted", file=sys.stderr)
+        sys.exit(130)

@@ -128,6 +128,7 @@ class Runner:
             )
             self._running.add(process)
             limit = threading.Timer(LIMIT_S, kill, (process,))
+            limit.daemon = True  # the runner may be interrupted
             limit.start()
             while process.stdout is not None and (piece := os.read(process.stdout.fileno(), 1 << 16)):
                 output.write(piece)

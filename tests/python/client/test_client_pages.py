@@ -60,7 +60,7 @@ def test_tango(record: Record, tmp_path: Path, free_port: int) -> None:
     steering.write_text(client.replace("45450", str(free_port)), encoding="utf-8")
     address = ["-host", "127.0.0.1", "-port", str(free_port), "-dlist", "lab/penstock/1"]
     serving = subprocess.Popen(
-        [sys.executable, str(device), "test", "-nodb", *address],
+        [sys.executable, "-u", str(device), "test", "-nodb", *address],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -93,6 +93,20 @@ with leftovers.run_directory() as own:
     print(left.wait(timeout=60), at.exists(), Path(own["TMPDIR"]).is_dir())
 print(os.listdir(sys.argv[1]), str(at) in Path("/proc/self/mountinfo").read_text())
 """
+INTERRUPTED = """
+import os, signal, sys
+from pathlib import Path
+import steps
+from steps import Command, Runner, Step
+
+steps.RESULTS = Path(sys.argv[1])
+signal.signal(signal.SIGINT, signal.default_int_handler)
+line = f"sleep 1; kill -INT {os.getpid()}; exec sleep 3000"
+try:
+    Runner({"only": Step((), (Command("tests", ("sh", "-c", line)),))}).run()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
 
 
 def run(tmp_path: Path, program: str, **environment: str) -> list[str]:
@@ -125,6 +139,10 @@ def test_many_flaky_tests_and_the_same_ones_again_fail_the_gate(tmp_path: Path) 
     same = "the same tests were flaky in the gate before: find the cause"
     assert verdicts == repr(["", "", same, "", "", "4 flaky tests exceed the maximum of 3"])
     assert json.loads((tmp_path / "penstock" / "flaky-tests.json").read_text()) == list("wxyz")
+
+
+def test_interrupted_runner_ends_at_once(tmp_path: Path) -> None:
+    assert run(tmp_path, INTERRUPTED)[-1] == "interrupted"
 
 
 def test_what_a_killed_run_left_is_removed(tmp_path: Path) -> None:
