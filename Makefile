@@ -9,14 +9,24 @@ python := .venv/bin/python
 # pip and apt remember proxies and mirrors from the environment; nothing else needs the network.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup peers laboratory vale build debug tsan test test-all test-lab test-quick test-slow test-readers lint format check-alone docs demo bench bench-before client-windows fuzz torture wheel clean distclean
+.PHONY: help packages setup peers laboratory vale compiled compiled-tests build debug tsan test test-all test-lab test-quick test-slow test-readers lint format check-alone docs demo bench bench-before client-windows fuzz torture wheel clean distclean
 
 help: ## This list
 	@echo "Penstock: make <target>"
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
 
-setup: ## Install what is missing: Debian packages, and Python packages into .venv (quick when nothing changed)
+packages:
+	@scripts/setup --packages
+
+setup: packages ## Install what is missing: Debian packages, and Python packages into .venv (quick when nothing changed)
 	@scripts/setup
+
+# Compiling needs no Python packages, whose installation uses one processor: both go on side by side.
+compiled: packages
+	@scripts/build release programs
+
+compiled-tests: packages
+	@scripts/build release programs benchmarks
 
 build: setup ## Build the native programs (build/release)
 	@scripts/build release programs
@@ -36,10 +46,11 @@ laboratory: setup
 vale: setup
 	@scripts/setup-vale
 
-test: peers laboratory ## Run the gate that continuous integration runs (25 minutes on 2 cores, 20 when built before)
+test: packages ## Run the gate that continuous integration runs (25 minutes on 2 cores, 11 when built before)
+	@$(MAKE) -j2 compiled-tests peers laboratory
 	@$(python) tools/run_tests.py
 
-test-all: peers laboratory ## Run everything: all presets, MPICH, long tests, clang-tidy, fuzzing, torture (hours)
+test-all: vale peers laboratory ## Run everything: all presets, MPICH, long tests, clang-tidy, fuzzing, torture (hours)
 	@$(python) tools/run_tests.py --all
 
 test-lab: peers ## Run the tests of all storage systems of the laboratory, and with Slurm (root; installs their packages)
@@ -63,13 +74,14 @@ format: setup ## Format C++ and Python in place
 
 check-alone: setup ## Compile each native header and source alone
 	@scripts/build --configure-only tidy
-	@$(python) tools/check_alone.py --all
+	@$(python) tools/check_alone.py
 
 docs: setup ## Build the documentation site (build/site/index.html); needs no network
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
 	@echo "build/site/index.html"
 
-demo: build ## The main job on real input: detector to NeXus file, checked, with pictures in demo-out/
+demo: packages ## The main job on real input: detector to NeXus file, checked, with pictures in demo-out/
+	@$(MAKE) -j2 compiled setup
 	@$(python) -m penstock demo
 
 bench: setup ## Measure Penstock beside its peers; results go into docs/benchmarks.md
@@ -82,7 +94,7 @@ client-windows: ## Cross-compile the C client for Windows, where MinGW is instal
 	@tests/native/client/cross_compile.sh "$(CURDIR)" build/client-windows
 
 fuzz: setup ## Fuzz the parsers for a while (FUZZ_SECONDS each, default 300)
-	@scripts/build debug fuzz-targets
+	@scripts/build fuzz fuzz-targets
 	@$(python) tools/run_fuzz.py --seconds "$${FUZZ_SECONDS:-300}"
 
 torture: setup ## Kill recorders, fill disks, damage files, for half an hour (TORTURE_ROUNDS kills, TORTURE_SEED replays)

@@ -21,7 +21,7 @@ def install(lock: Path) -> None:
         return
     print(f"setup: making {folder} with the packages of {lock}", file=sys.stderr)
     venv.create(folder, clear=True, with_pip=True)
-    command = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q", "--no-input"]
+    command = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q", "--no-input", "--no-compile"]
     subprocess.run([*command, "-r", str(lock)], check=True)
     stamp.write_text(state, encoding="utf-8")
 

@@ -1,14 +1,13 @@
 """Compiles headers and sources of native/ alone, without the shared headers.
 
 A file that leans on what another one happened to include breaks at the next reordering; this finds
-it now. Without `--all` only headers are compiled that have no source of their name, as such a source
-includes its header first (clang-format). Needs a configured build/tidy
+it now. A header that has a source of its name is not compiled by itself, as the source includes it
+first (clang-format). Needs a configured build/tidy
 (scripts/build --configure-only tidy). ccache, if it is there, knows what has not changed.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -85,9 +84,6 @@ def stub(header: Path, suffix: str) -> Path:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--all", action="store_true", help="all headers and sources")
-    options = parser.parse_args()
     if not DATABASE.exists():
         print(
             f"check_alone: {DATABASE} is missing; run scripts/build --configure-only tidy",
@@ -95,9 +91,12 @@ def main() -> int:
         )
         return 2
     commands = compile_commands()
-    found = [header for header in headers() if options.all or not header.with_suffix(".cpp").exists()]
-    native = [source for source in sorted(commands) if source.is_relative_to(ROOT / "native")]
-    sources = native if options.all else []
+    found = [header for header in headers() if not header.with_suffix(".cpp").exists()]
+    sources = [
+        source
+        for source in sorted(commands)
+        if source.is_relative_to(ROOT / "native") and source.suffix == ".cpp"
+    ]
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         results = [pool.submit(check_header, header, commands) for header in found]
         results += [pool.submit(check_source, source, commands) for source in sources]

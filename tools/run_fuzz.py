@@ -1,4 +1,4 @@
-"""Runs every fuzz target of build/debug for some seconds, from the corpus in tests/corpus.
+"""Runs every fuzz target of build/fuzz for some seconds, from the corpus in tests/corpus.
 
 A target `fuzz_<part>_<what>` starts from tests/corpus/<part>/ where that is there, and keeps what it
 finds in build/fuzz-corpus/<part>_<what>/. An input that breaks a target stays in
@@ -18,7 +18,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
-BUILD = ROOT / "build" / "debug" / "tests" / "fuzz"
+BUILD = ROOT / "build" / "fuzz" / "tests" / "fuzz"
 LIMIT_MIB = "2048"
 
 
@@ -67,7 +67,7 @@ def main() -> int:
 
     found = targets()
     if not found:
-        print(f"run_fuzz: no targets in {BUILD}; run scripts/build debug fuzz-targets", file=sys.stderr)
+        print(f"run_fuzz: no targets in {BUILD}; run scripts/build fuzz fuzz-targets", file=sys.stderr)
         return 1
     outcomes = []
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:

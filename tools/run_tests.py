@@ -95,21 +95,22 @@ def fuzz(seconds_each: int) -> Command:
     return Command("run", arguments, junit)
 
 
-VALE = Command("vale", ("scripts/setup-vale", "--if-possible"))
 LINT = (
     Command("configure", ("scripts/build", "--configure-only", "tidy")),
     Command("format", ("scripts/format", "--check")),
     Command("tidy", (PYTHON, "tools/tidy.py")),
-    VALE,
-    Command("prose", (PYTHON, "tools/prose.py")),
     Command("ruff", (PYTHON, "-m", "ruff", "check", *PYTHON_FOLDERS)),
     Command("mypy", (PYTHON, "-m", "mypy"), environment=CHECKED),
     Command("mypy tools", (PYTHON, "-m", "mypy", "tools"), environment={**CHECKED, "MYPYPATH": "tools"}),
     Command("layers", (str(Path(PYTHON).parent / "lint-imports"),)),
-    Command("alone", (PYTHON, "tools/check_alone.py")),
 )
-ALL_ALONE = Command("alone", (PYTHON, "tools/check_alone.py", "--all"))
-CLANG_TIDY = Command("clang-tidy", (PYTHON, "tools/run_clang_tidy.py"))
+LINT_ALL = (
+    *LINT,
+    Command("vale", ("scripts/setup-vale", "--if-possible")),
+    Command("prose", (PYTHON, "tools/prose.py")),
+    Command("alone", (PYTHON, "tools/check_alone.py")),
+    Command("clang-tidy", (PYTHON, "tools/run_clang_tidy.py")),
+)
 TORTURE_SHORT = {"TORTURE_ROUNDS": "20", "TORTURE_SECONDS": "60"}  # `make torture` has ten times as many
 TORTURE = Command(
     "run",
@@ -121,7 +122,7 @@ TORTURE = Command(
 PYTHON_TESTS = ("tests/python", "tests/torture")
 GATE = {
     "python": Step(
-        (build("release", "programs", "benchmarks"), VALE, compiled(*PYTHON_TESTS)),
+        (build("release", "programs", "benchmarks"), compiled(*PYTHON_TESTS)),
         (pytest(*PYTHON_TESTS),),
     ),
     "asan": Step((build("debug", "native-tests"),), (ctest("debug", "asan", "-LE", "slow"),)),
@@ -129,14 +130,14 @@ GATE = {
 }
 EVERYTHING = {
     "python": Step(
-        (build("release", "programs", "benchmarks", mpi="both"), VALE),
+        (build("release", "programs", "benchmarks", mpi="both"),),
         (pytest("tests/python", "-m", "slow or not slow"),),
     ),
     "asan": Step((build("debug", "native-tests"),), (ctest("debug", "asan"),)),
     "tsan": Step((build("tsan", "native-tests"),), (ctest("tsan", "tsan"),)),
     "release": Step((build("release", "native-tests"),), (ctest("release", "release"),)),
-    "fuzz": Step((build("debug", "fuzz-targets"),), (fuzz(seconds_each=60),)),
-    "lint": Step((*LINT[:-1], ALL_ALONE, CLANG_TIDY)),
+    "fuzz": Step((build("fuzz", "fuzz-targets"),), (fuzz(seconds_each=60),)),
+    "lint": Step(LINT_ALL),
     "torture": Step((), (TORTURE,)),
 }
 

@@ -57,6 +57,7 @@ ACCEPTED = (
 )
 
 
+@pytest.mark.slow  # vale takes a minute and a half to build
 @pytest.mark.skipif(not VALE.exists(), reason="vale is not built; run scripts/setup-vale")
 @pytest.mark.parametrize(("sentences", "rejected"), [(REJECTED, True), (ACCEPTED, False)])
 def test_rules_reject_and_accept(sentences: tuple[str, ...], rejected: bool, tmp_path: Path) -> None:
@@ -68,6 +69,7 @@ def test_rules_reject_and_accept(sentences: tuple[str, ...], rejected: bool, tmp
         assert checked.returncode == int(rejected), f"{sentence}\n{checked.stdout}{checked.stderr}"
 
 
+@pytest.mark.slow  # vale takes a minute and a half to build
 @pytest.mark.skipif(not VALE.exists(), reason="vale is not built; run scripts/setup-vale")
 def test_finding_in_a_program_names_file_and_line() -> None:
     source = ROOT / "build" / "prose-test.py"
