@@ -9,7 +9,7 @@ python := .venv/bin/python
 # pip and apt remember proxies and mirrors from the environment; nothing else needs the network.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help packages setup peers laboratory vale compiled compiled-tests build debug tsan test test-all test-lab test-quick test-slow test-readers lint format check-alone docs demo bench bench-before client-windows fuzz torture wheel clean distclean
+.PHONY: help packages setup peers laboratory compiled compiled-tests build debug tsan test test-all test-lab test-quick test-slow test-readers lint format check-alone docs demo bench bench-before client-windows fuzz torture wheel clean distclean
 
 help: ## This list
 	@echo "Penstock: make <target>"
@@ -43,14 +43,11 @@ peers: setup
 laboratory: setup
 	@scripts/setup-laboratory
 
-vale: setup
-	@scripts/setup-vale
-
 test: packages ## Run the gate that continuous integration runs (25 minutes on 2 cores, 11 when built before)
 	@$(MAKE) -j2 compiled-tests peers laboratory
 	@$(python) tools/run_tests.py
 
-test-all: vale peers laboratory ## Run everything: all presets, MPICH, long tests, clang-tidy, fuzzing, torture (hours)
+test-all: peers laboratory ## Run everything: all presets, MPICH, long tests, clang-tidy, fuzzing, torture (hours)
 	@$(python) tools/run_tests.py --all
 
 test-lab: peers ## Run the tests of all storage systems of the laboratory, and with Slurm (root; installs their packages)
@@ -66,7 +63,7 @@ test-slow: build ## Run the slow Python tests alone
 test-readers: build ## Recorded files in h5wasm, the engine of H5Web (needs Node.js 18 and npm)
 	@scripts/test-readers
 
-lint: setup vale ## Check formatting, prose, tidy rules, ruff, mypy, layers, headers and clang-tidy
+lint: setup ## Check formatting, prose, tidy rules, ruff, mypy, layers, headers and clang-tidy
 	@$(python) tools/run_tests.py --all --only lint
 
 format: setup ## Format C++ and Python in place
@@ -97,7 +94,7 @@ fuzz: setup ## Fuzz the parsers for a while (FUZZ_SECONDS each, default 300)
 	@scripts/build fuzz fuzz-targets
 	@$(python) tools/run_fuzz.py --seconds "$${FUZZ_SECONDS:-300}"
 
-torture: setup ## Kill recorders, fill disks, damage files, for half an hour (TORTURE_ROUNDS kills, TORTURE_SEED replays)
+torture: setup ## Kill recorders, fill disks, damage files, for hours (TORTURE_ROUNDS kills, TORTURE_SEED replays)
 	@scripts/torture
 
 wheel: setup ## A wheel with the native programs in dist/

@@ -45,7 +45,7 @@ def with_the_builds_compiler(arguments: list[str]) -> list[str]:
     return ["c++", *own, "-O0", "-g0"]
 
 
-def check_header(header: Path, commands: dict[Path, list[str]]) -> str:
+def check_header(header: Path, commands: dict[Path, list[str]]) -> bool:
     language = "c" if header.suffix == ".h" else "c++"
     arguments = with_the_builds_compiler(arguments_for(header, commands))
     if language == "c":
@@ -53,12 +53,12 @@ def check_header(header: Path, commands: dict[Path, list[str]]) -> str:
     return check(header, stub(header, ".c" if language == "c" else ".cpp"), arguments)
 
 
-def check_source(source: Path, commands: dict[Path, list[str]]) -> str:
+def check_source(source: Path, commands: dict[Path, list[str]]) -> bool:
     return check(source, source, with_the_builds_compiler(commands[source]))
 
 
-def check(file: Path, source: Path, arguments: list[str]) -> str:
-    """The compiler's words, if `source` does not compile, as those of `file`."""
+def check(file: Path, source: Path, arguments: list[str]) -> bool:
+    """Compiles `source`. Prints the compiler's words, as those of `file`, if it cannot."""
     launcher = ["ccache"] if shutil.which("ccache") else []
     name = file.relative_to(ROOT / "native")
     result = STUBS / name.with_name(name.name + ".o")
@@ -71,7 +71,9 @@ def check(file: Path, source: Path, arguments: list[str]) -> str:
         text=True,
         check=False,
     )
-    return "" if done.returncode == 0 else f"{file.relative_to(ROOT)} does not compile alone:\n{done.stderr}"
+    if done.returncode != 0:
+        print(f"{file.relative_to(ROOT)} does not compile alone:\n{done.stderr}", flush=True)
+    return done.returncode == 0
 
 
 def stub(header: Path, suffix: str) -> Path:
@@ -100,11 +102,9 @@ def main() -> int:
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         results = [pool.submit(check_header, header, commands) for header in found]
         results += [pool.submit(check_source, source, commands) for source in sources]
-        problems = [problem for result in results if (problem := result.result())]
-    for problem in problems:
-        print(problem)
-    print(f"{len(found)} headers and {len(sources)} sources, {len(problems)} do not compile alone")
-    return 1 if problems else 0
+        bad = [result.result() for result in results].count(False)
+    print(f"{len(found)} headers and {len(sources)} sources, {bad} do not compile alone")
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":

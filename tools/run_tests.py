@@ -104,9 +104,10 @@ LINT = (
     Command("mypy tools", (PYTHON, "-m", "mypy", "tools"), environment={**CHECKED, "MYPYPATH": "tools"}),
     Command("layers", (str(Path(PYTHON).parent / "lint-imports"),)),
 )
+VALE = Command("vale", ("scripts/setup-vale", "--if-possible"))
 LINT_ALL = (
     *LINT,
-    Command("vale", ("scripts/setup-vale", "--if-possible")),
+    VALE,
     Command("prose", (PYTHON, "tools/prose.py")),
     Command("alone", (PYTHON, "tools/check_alone.py")),
     Command("clang-tidy", (PYTHON, "tools/run_clang_tidy.py")),
@@ -130,7 +131,7 @@ GATE = {
 }
 EVERYTHING = {
     "python": Step(
-        (build("release", "programs", "benchmarks", mpi="both"),),
+        (VALE, build("release", "programs", "benchmarks", mpi="both")),
         (pytest("tests/python", "-m", "slow or not slow"),),
     ),
     "asan": Step((build("debug", "native-tests"),), (ctest("debug", "asan"),)),

@@ -15,7 +15,7 @@
 
 namespace penstock::load {
 
-/// How often who waits for a crew tells the progress, and looks whether the run is to end.
+/// A thread that waits for a crew looks this often: it reports progress, and ends the run if it is asked to.
 constexpr std::int64_t tick_ns = 200'000'000;
 
 /// One thread owns it. What `work` uses has to live as long as the work: a thread that hangs when the crew goes stays

@@ -16,7 +16,7 @@ namespace penstock::store {
 /// The number in a member's name; nullopt for other names.
 std::optional<std::uint64_t> member_number(const std::string& name, const Members& members);
 
-/// The description in the file at `path`, which has a `member`; an error if the file is no member of a series.
+/// Reads the description of the series from one of its members, the file at `path`; an error if it is not a member.
 Result<format::Description> description_of_member(Env& env, const std::string& path);
 
 /// Paths of the files that say that they are members of the master at path `master`.

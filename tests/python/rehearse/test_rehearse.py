@@ -14,7 +14,7 @@ from penstock.files.catalogue import Catalogue, Filter, default_path
 from penstock.model.bench.rehearsals import Rehearsal
 
 SMALL = ("custom", "--rows", "256", "--columns", "256", "--rate", "40")
-# A machine that is busy for a moment makes the answer "cannot tell", which is no fault.
+# Exit codes of "yes" and "cannot tell". The second is right, too, where other programs use the processors.
 WHATEVER_ELSE_RUNS = (0, 1)
 SHORT = ("--seconds", "2", "--search-time", "0", "--soak", "0", "--yes")
 
