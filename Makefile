@@ -9,7 +9,7 @@ python := .venv/bin/python
 # pip and apt remember proxies and mirrors from the environment; nothing else needs the network.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help packages setup peers laboratory compiled compiled-tests build debug tsan test test-all test-lab test-quick test-slow test-readers lint format check-alone docs demo bench bench-before client-windows fuzz torture wheel clean distclean
+.PHONY: help packages setup peers laboratory compiled compiled-tests build debug tsan test test-all test-lab test-slow test-readers lint format check-alone docs demo bench bench-before client-windows fuzz torture wheel clean distclean
 
 help: ## This list
 	@echo "Penstock: make <target>"
@@ -53,9 +53,6 @@ test-all: peers laboratory ## Run everything: all presets, MPICH, long tests, cl
 test-lab: peers ## Run the tests of all storage systems of the laboratory, and with Slurm (root; installs their packages)
 	@scripts/setup-laboratory --all
 	@$(python) -m pytest -q -m "slow or not slow" tests/python/lab tests/torture/test_laboratory_kills.py tests/torture/test_rootless_kills.py
-
-test-quick: peers laboratory ## Run the Python tests and the native tests of the release build's codec and store
-	@$(python) tools/run_tests.py --only python --only release
 
 test-slow: build ## Run the slow Python tests alone
 	@$(python) -m pytest -q -m slow tests/python

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
+import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from results import Case
 
+Number = TypeVar("Number", int, float)
 TEST_S = 5.0  # a longer test is marked `slow` and runs in `make test-all`
 TOLERANCE = 3.0  # other tests run at the same time
 SLOWEST_SHOWN = 10
@@ -15,7 +20,23 @@ SLOWEST_SHOWN = 10
 
 def slowness() -> float:
     """How many times longer tests may take on this machine: PENSTOCK_TEST_SLOWNESS, default 1."""
-    return float(os.environ.get("PENSTOCK_TEST_SLOWNESS") or 1)
+    return _positive("PENSTOCK_TEST_SLOWNESS", 1.0, float)
+
+
+def jobs() -> int:
+    """How many processors to use: PENSTOCK_JOBS, default all."""
+    return _positive("PENSTOCK_JOBS", os.cpu_count() or 2, int)
+
+
+def _positive(name: str, default: Number, kind: Callable[[str], Number]) -> Number:
+    """The value of an environment variable; SystemExit if it is no finite positive number of this kind."""
+    text = os.environ.get(name)
+    if not text:
+        return default
+    with contextlib.suppress(ValueError):
+        if 0 < (found := kind(text)) < math.inf:
+            return found
+    sys.exit(f"{name} is {text!r}; it has to be a positive number")
 
 
 def over_limit(cases: Iterable[Case]) -> list[str]:

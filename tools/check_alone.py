@@ -42,7 +42,7 @@ def with_the_builds_compiler(arguments: list[str]) -> list[str]:
     """The database is clang's, and behind a launcher."""
     compiler = next(i for i, argument in enumerate(arguments) if Path(argument).name.startswith("clang"))
     own = [argument for argument in arguments[compiler + 1 :] if "thread-safety" not in argument]
-    return ["c++", *own, "-O0", "-g0"]
+    return ["c++", *own, "-O0", "-g0", "-Wno-maybe-uninitialized", "-Werror"]
 
 
 def check_header(header: Path, commands: dict[Path, list[str]]) -> bool:

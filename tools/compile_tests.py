@@ -4,19 +4,20 @@ pytest compiles a test when it collects it, with its own assertions. Processes t
 compile all of them.
 """
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
+import budget
+
 
 def main() -> int:
     files = sorted(str(path) for folder in sys.argv[1:] for path in Path(folder).rglob("test_*.py"))
-    count = int(os.environ.get("PENSTOCK_JOBS") or os.cpu_count() or 2)
+    count = budget.jobs()
     collect = (sys.executable, "-m", "pytest", "-qq", "--collect-only")
     shares = [files[first::count] for first in range(count)]
     running = [subprocess.Popen((*collect, *share)) for share in shares if share]
-    return max(process.wait() for process in running)
+    return 1 if [process for process in running if process.wait() != 0] else 0
 
 
 if __name__ == "__main__":

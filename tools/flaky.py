@@ -17,14 +17,18 @@ def cache_folder() -> Path:
 
 def verdict(names: Iterable[str]) -> str:
     """Why these flaky tests fail the gate; empty if they do not. Remembers them for the next gate."""
-    now = sorted(names)
+    now = set(names)
     memory = cache_folder() / "flaky-tests.json"
     try:
-        before = json.loads(memory.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        before = []
-    memory.parent.mkdir(parents=True, exist_ok=True)
-    memory.write_text(json.dumps(now), encoding="utf-8")
+        before = set(json.loads(memory.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        before = set()
+    try:
+        memory.parent.mkdir(parents=True, exist_ok=True)
+        memory.write_text(json.dumps(sorted(now)), encoding="utf-8")
+    except OSError as problem:
+        print(f"run_tests: flaky tests are not remembered: {problem}")
     if len(now) > FLAKY_MAX:
         return f"{len(now)} flaky tests exceed the maximum of {FLAKY_MAX}"
-    return "the same tests were flaky in the gate before: find the cause" if now and now == before else ""
+    again = sorted(now & before)
+    return f"flaky in the gate before, too: {', '.join(again)}: find the cause" if again else ""

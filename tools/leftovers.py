@@ -1,14 +1,15 @@
 """Removes what the tests of a killed run left behind, so that it neither fails nor slows the next run.
 
 A run marks what its tests make. Their temporary files, and so their mounts and the files behind their loop
-devices, are in a directory named after the runner. Its processes inherit RUN in their environment. Network
-namespaces and control groups are named after the process that made them. When a run begins, it removes what
-belongs to processes that have ended.
+devices, are in a directory named after the runner, which holds a lock on it. Its processes inherit RUN in
+their environment. Network namespaces and control groups are named after the process that made them. A new
+run removes directories that nobody has locked, and what belongs to processes that have ended.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import shutil
@@ -19,10 +20,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 RUN = "PENSTOCK_TEST_RUN"
-_DIRECTORY = re.compile(r"pst-(\d+)-(\d+)")
-_NAMESPACE = re.compile(r"pen-(\d+)-")
+_DIRECTORY = re.compile(r"pst-\d+-\d+")
+_NAMESPACE = re.compile(r"pen-(\d+)-[0-9a-f]{8}-[ab]")
 _GROUP = re.compile(r"penstock-test-(\d+)")
-_TMP = Path(tempfile.gettempdir())
+_TMP = Path(tempfile.gettempdir()).resolve()  # as the kernel lists mounts
 
 
 def _begun(pid: int) -> str:
@@ -38,28 +39,43 @@ def run_directory() -> Iterator[dict[str, str]]:
     """The environment of a run's tests. What they leave is removed at the end."""
     name = f"pst-{os.getpid()}-{_begun(os.getpid())}"
     directory = _TMP / name
-    directory.mkdir()
+    new = Path(tempfile.mkdtemp(dir=_TMP))
+    new.chmod(0o755)  # some tests are another user
+    with _locked(new):
+        new.rename(directory)  # once it is locked: another run may look for left-overs now
+        try:
+            yield {"TMPDIR": str(directory), RUN: name}
+        finally:
+            remove(directory)
+
+
+@contextlib.contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Holds the lock of a run; OSError if another process does, which may be one that is not visible here."""
+    lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        yield {"TMPDIR": str(directory), RUN: name}
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
     finally:
-        remove(directory)
+        os.close(lock)
 
 
 def remove_leftovers() -> None:
     for directory in _TMP.glob("pst-*"):
-        found = _DIRECTORY.fullmatch(directory.name)
-        if found and _begun(int(found[1])) != found[2]:
-            print(f"run_tests: removing what an earlier run left: {directory}", flush=True)
-            remove(directory)
-    for name in _lines("ip", "netns", "list"):
-        found = _NAMESPACE.match(name)
+        if _DIRECTORY.fullmatch(directory.name):
+            with contextlib.suppress(OSError), _locked(directory):
+                print(f"run_tests: removing what an earlier run left: {directory}", flush=True)
+                remove(directory)
+    for line in _lines("ip", "netns", "list"):
+        found = _NAMESPACE.fullmatch(line.split()[0])
         if found and not _begun(int(found[1])):
-            _lines("ip", "netns", "delete", name.split()[0])
-    for group in _control_groups():
+            _lines("ip", "netns", "delete", found[0])
+    for group in Path("/sys/fs/cgroup").rglob("penstock-test-*"):
         found = _GROUP.fullmatch(group.name)
         if found and not _begun(int(found[1])):
-            with contextlib.suppress(OSError):
-                group.rmdir()
+            for folder, _, _ in os.walk(group, topdown=False):
+                with contextlib.suppress(OSError):
+                    Path(folder).rmdir()
 
 
 def remove(directory: Path) -> None:
@@ -67,14 +83,23 @@ def remove(directory: Path) -> None:
     for pid in _processes(directory.name):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    for mount in reversed([each for each in mounts if Path(each).is_relative_to(directory)]):
-        _lines("umount", "--lazy", mount)
+    for mount in reversed(_mounts(directory)):
+        _lines("umount", "--lazy", str(mount))
     for line in _lines("losetup", "--list", "--noheadings", "--output", "NAME,BACK-FILE"):
         device, _, file = line.partition(" ")
         if Path(file.strip()).is_relative_to(directory):
             _lines("losetup", "--detach", device)
+    if left := _mounts(directory):
+        print(f"run_tests: {directory} stays, as {left[0]} cannot be unmounted", flush=True)
+        return
     shutil.rmtree(directory, ignore_errors=True)
+
+
+def _mounts(directory: Path) -> list[Path]:
+    """Those below the directory, in the order in which they were made."""
+    listed = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    named = [Path(re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), each)) for each in listed]
+    return [each for each in named if each.is_relative_to(directory)]
 
 
 def _processes(run: str) -> list[int]:
@@ -86,11 +111,6 @@ def _processes(run: str) -> list[int]:
                 if mark in (entry / "environ").read_bytes().split(b"\0"):
                     found.append(int(entry.name))
     return found
-
-
-def _control_groups() -> list[Path]:
-    root = Path("/sys/fs/cgroup")
-    return sorted((each for each in root.rglob("penstock-test-*") if each.is_dir()), reverse=True)
 
 
 def _lines(*command: str) -> list[str]:

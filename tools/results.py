@@ -12,6 +12,9 @@ from xml.etree import ElementTree
 
 FAILURE_LINES = 8
 _SKIPPED = re.compile(r": Skipped\n(.+)")
+# Of sanitizers. ctest takes a test that prints that it skips for skipped, whatever its exit code.
+_FOUND = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|: runtime error: ")
+_WHERE = re.compile(_FOUND.pattern + r"|: Failure$")
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Outcome:
     cases: list[Case] = field(default_factory=list)
     flaky: list[Case] = field(default_factory=list)
     broken: int = 0  # builds, linters and results that cannot be read
+    said: list[str] = field(default_factory=list)  # by builds and linters that failed, last
 
     def of(self, state: str) -> list[Case]:
         return [case for case in self.cases if case.state == state]
@@ -87,9 +91,10 @@ def _case(element: ElementTree.Element) -> Case:
     measured = [each.get("value") for each in element.iter("property") if each.get("name") == "processor_s"]
     processor_s = float(measured[0]) if measured and measured[0] else None
     kinds = {child.tag for child in element} | {element.get("status", "run")}
-    if kinds & {"failure", "error", "fail"}:
+    skipped = kinds & {"skipped", "notrun", "disabled"}
+    if kinds & {"failure", "error", "fail"} or (skipped and _is_no_skip(element)):
         return Case(name, "failed", seconds, processor_s, _failure(element))
-    if kinds & {"skipped", "notrun", "disabled"}:
+    if skipped:
         return Case(name, "skipped", seconds, processor_s, _reason_of_skip(element))
     return Case(name, "passed", seconds, processor_s)
 
@@ -103,12 +108,25 @@ def _reason_of_skip(element: ElementTree.Element) -> str:
     return "" if skipped is None else skipped.get("message", "")
 
 
+def _is_no_skip(element: ElementTree.Element) -> bool:
+    """ctest found no program for the test; or the test said that it skips, and a sanitizer failed it."""
+    skipped = element.find("skipped")
+    message = "SKIP_" if skipped is None else skipped.get("message", "")
+    not_run = element.get("status") == "notrun" and not message.startswith("SKIP_")
+    return not_run or bool(_FOUND.search(element.findtext("system-out", "")))
+
+
 def _failure(element: ElementTree.Element) -> str:
-    """pytest's E lines, or the last lines that the test printed."""
+    """pytest's E lines, or those from the first failure on, or the last ones that the test printed."""
     text = "\n".join(child.text or "" for child in element if child.tag in ("failure", "error", "system-out"))
-    lines = [line for line in text.splitlines() if line.strip()]
-    shown = [line for line in lines if line.startswith("E ")][:FAILURE_LINES] or lines[-FAILURE_LINES:]
-    return "\n".join(f"    {line[:200]}" for line in shown)
+    lines = [line for line in text.splitlines() if line.strip()] or [_reason_of_skip(element)]
+    first = next((i for i, line in enumerate(lines) if _WHERE.search(line)), len(lines))
+    shown = [line for line in lines if line.startswith("E ")] or lines[first:] or lines[-FAILURE_LINES:]
+    return indented(shown[:FAILURE_LINES])
+
+
+def indented(lines: Iterable[str]) -> str:
+    return "\n".join(f"    {line[:200]}" for line in lines)
 
 
 def total_of(outcomes: Iterable[Outcome]) -> Outcome:
@@ -118,6 +136,7 @@ def total_of(outcomes: Iterable[Outcome]) -> Outcome:
         total.cases += each.cases
         total.flaky += each.flaky
         total.broken += each.broken
+        total.said += each.said
     return total
 
 

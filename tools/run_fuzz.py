@@ -44,7 +44,7 @@ def run(target: Path, seconds: int) -> tuple[Path, float, str]:
     # fmt: on
     started = time.monotonic()
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace", check=False)
-    problem = "" if done.returncode == 0 else done.stderr[-6000:]
+    problem = "" if done.returncode == 0 else f"exit code {done.returncode}\n{done.stderr[-6000:]}"
     return target, time.monotonic() - started, problem
 
 
@@ -64,6 +64,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=10, help="for each target (default 10)")
     parser.add_argument("--junit", type=Path, help="write the outcome to this file")
     options = parser.parse_args()
+    if options.seconds < 1:
+        parser.error(f"--seconds is {options.seconds}; it has to be at least 1")  # libFuzzer takes 0 for ever
 
     found = targets()
     if not found:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -20,9 +21,8 @@ import leftovers
 from results import Outcome, skips, table, total_of
 from steps import RESULTS, ROOT, Command, Runner, Step
 
-JOBS = int(os.environ.get("PENSTOCK_JOBS") or os.cpu_count() or 2)
 # Tests wait for programs and for moments. Builds use what they leave of the processors.
-PROCESSES = str(JOBS + 2)
+PROCESSES = str(budget.jobs() + 2)
 SPACE_BYTES = 15 << 30  # of which 5 are builds and packages; below that, tests of storage may find none
 FAILURES_SHOWN = 30
 
@@ -41,6 +41,7 @@ INTERPRETERS = {
     "PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache"),
     "PYTHONDONTWRITEBYTECODE": "",
     "PYTHONUNBUFFERED": "",  # which few users set
+    "PYTEST_ADDOPTS": "",  # which may leave out tests
     "OPENBLAS_NUM_THREADS": "1",
 }
 # A fresh clone checks only what differs from the one before: mypy compares texts, not their age.
@@ -72,7 +73,7 @@ def ctest(preset: str, name: str, *options: str) -> Command:
         "--output-junit",
         str(junit.with_suffix(".again")),
     )
-    return Command("tests", (*arguments, *limits, *options), junit, SANITIZERS, again)
+    return Command("tests", (*arguments, *limits, *options), junit, SANITIZERS, again, tests_failed=8)
 
 
 def pytest(*options: str) -> Command:
@@ -153,9 +154,10 @@ def main() -> int:
     )
     options = parser.parse_args()
     gate = EVERYTHING if options.all else GATE
+    if absent := [name for name in options.only or () if name not in gate]:
+        parser.error(f"--only {absent[0]} requires --all")
     steps = {name: step for name, step in gate.items() if not options.only or name in options.only}
-    if not steps:
-        parser.error(f"--only {options.only[0]} requires --all")
+    budget.slowness()  # refused now, not after an hour of tests
     runner = Runner(steps)
 
     shutil.rmtree(RESULTS, ignore_errors=True)
@@ -169,8 +171,12 @@ def main() -> int:
         runner.run()
 
     print(f"\n{table(runner.outcomes, time.monotonic() - started)}\n")
-    problems = [] if options.all or options.only else over_budget(runner.outcomes)
     total = total_of(runner.outcomes.values())
+    problems = []
+    if not options.only:
+        problems += [why] if (why := flaky.verdict(case.name for case in total.flaky)) else []
+    if not options.only and not options.all:
+        problems += over_budget(runner.outcomes)
     total.broken += len(problems)
     report(total, problems)
     failed = [name for name, outcome in runner.outcomes.items() if not outcome.ok]
@@ -182,18 +188,14 @@ def main() -> int:
 
 
 def over_budget(outcomes: Mapping[str, Outcome]) -> list[str]:
-    """Prints where the time went. Returns tests above their limit, and why flaky ones fail the gate."""
+    """Prints where the time went. Returns tests above their limit."""
     cases = total_of(outcomes.values()).cases
     print("Slowest tests:", *budget.slowest(cases), sep="\n")
     for name, outcome in outcomes.items():
         if outcome.cases:
             processor_s = sum(used_s for what, _, used_s, _ in outcome.parts if what.startswith("tests"))
             print(f"{name}, by directory:", *budget.by_directory(outcome.cases, processor_s), sep="\n")
-    problems = budget.over_limit(cases)
-    flaky_tests = [case.name for outcome in outcomes.values() for case in outcome.flaky]
-    if why := flaky.verdict(flaky_tests):
-        problems.append(why)
-    return problems
+    return budget.over_limit(cases)
 
 
 def report(total: Outcome, problems: list[str]) -> None:
@@ -203,10 +205,13 @@ def report(total: Outcome, problems: list[str]) -> None:
         print(f"flaky: {case.name} failed, then passed alone:\n{case.reason}")
     for case in total.of("failed")[:FAILURES_SHOWN]:
         print(f"{case.name}\n{case.reason}")
-    print(*problems, sep="\n")
+    print(*total.said, *problems, sep="\n")
 
 
 if __name__ == "__main__":
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)  # ends what it started, as Ctrl-C does
     try:
         sys.exit(main())
     except KeyboardInterrupt:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -17,12 +18,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import IO
 
-from results import Outcome
+from results import FAILURE_LINES, Outcome, indented
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "test-results"
 REPEATED_MAX = 20  # failed tests that are run again
+PIPE_BYTES = 1 << 16  # what a pipe holds
 LIMIT_S = 3600  # a command that takes longer hangs; it is killed
 
 
@@ -31,7 +34,8 @@ class Command:
     """One line of the table.
 
     `junit`: the file with the test cases that it counts. `again`: runs failed tests again, one at a time,
-    and writes `junit` with the suffix `.again`.
+    and writes `junit` with the suffix `.again`, if the command ended with `tests_failed`: the exit code
+    which says that tests failed and that nothing else did.
     """
 
     what: str
@@ -39,6 +43,7 @@ class Command:
     junit: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     again: tuple[str, ...] = ()
+    tests_failed: int = 1
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,7 @@ class Runner:
         self.steps = steps
         self.outcomes = {name: Outcome() for name in steps}
         self._ready = {name: threading.Event() for name in steps}
+        self._exit_codes: dict[str, int] = {}
         self._running: set[subprocess.Popen[bytes]] = set()
         self._stopped = False
 
@@ -88,6 +94,8 @@ class Runner:
         outcome = self.outcomes[name]
         if not command.again or command.junit is None or not 0 < len(outcome.of("failed")) <= REPEATED_MAX:
             return
+        if self._exit_codes[name] != command.tests_failed:
+            return  # it did not run all tests
         first = outcome.parts.pop()  # its result follows from the tests, which may pass now
         again = replace(command, what="tests again", arguments=command.again)
         self._one(name, again, beside=False)
@@ -100,10 +108,11 @@ class Runner:
         for name in names:
             try:
                 self._commands(name, self.steps[name].prepare, beside=True)
-            except OSError as problem:  # the disk is full, or there are too many processes
+            except Exception as problem:  # the disk is full, or there are too many processes
                 say(f"run_tests: {name}: {problem}")
                 self.outcomes[name].parts.append(("start", 0.0, 0.0, False))
-            self._ready[name].set()
+            finally:
+                self._ready[name].set()
 
     def _commands(self, name: str, commands: tuple[Command, ...], beside: bool = False) -> None:
         for command in commands:
@@ -130,21 +139,43 @@ class Runner:
             limit = threading.Timer(LIMIT_S, kill, (process,))
             limit.daemon = True  # the runner may be interrupted
             limit.start()
-            while process.stdout is not None and (piece := os.read(process.stdout.fileno(), 1 << 16)):
-                output.write(piece)
-                sys.stdout.buffer.write(piece)
-                sys.stdout.buffer.flush()
+            if process.stdout is not None:
+                show(process.stdout.fileno(), process.pid, output)
         _, status, used = os.wait4(process.pid, 0)
         limit.cancel()
         self._running.discard(process)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        process.returncode = self._exit_codes[name] = os.waitstatus_to_exitcode(status)
         seconds, ok = time.monotonic() - started, process.returncode == 0
         self.outcomes[name].parts.append((command.what, seconds, used.ru_utime + used.ru_stime, ok))
         if not ok:
+            printed = log.read_bytes()[begun_at:].decode(errors="replace")
             if beside:
-                say(log.read_bytes()[begun_at:].decode(errors="replace"))
+                say(printed)
+            if command.junit is None:
+                last = [line for line in printed.splitlines() if line.strip()][-FAILURE_LINES:]
+                self.outcomes[name].said.append(f"{name}: {command.what} failed\n{indented(last)}")
             why = f"killed after {LIMIT_S} s" if seconds >= LIMIT_S else f"exit code {process.returncode}"
             say(f"run_tests: {name}: {command.what} failed ({why}): {' '.join(command.arguments)}")
+
+
+def show(pipe: int, process: int, log: IO[bytes]) -> None:
+    """Copies what a process prints to its log and to the terminal, until it ends.
+
+    What it printed last is in the pipe then. A program that it left behind may hold the pipe for ever.
+    """
+    ended = os.pidfd_open(process)
+    with contextlib.closing(select.epoll()) as ready:
+        ready.register(pipe, select.EPOLLIN)
+        ready.register(ended, select.EPOLLIN)
+        while True:
+            files = [file for file, _ in ready.poll()]
+            piece = os.read(pipe, PIPE_BYTES) if pipe in files else b""
+            log.write(piece)
+            sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.flush()
+            if ended in files or not piece:
+                break
+    os.close(ended)
 
 
 def say(text: str) -> None:

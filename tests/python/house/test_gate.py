@@ -2,9 +2,12 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 TOOLS = Path(__file__).resolve().parents[3] / "tools"
 PROGRAM = """
@@ -49,12 +52,16 @@ junit = at / "some.xml"
 junit.write_text(suite(case.format("a", failure.format("once")), case.format("b", failure.format("always"))))
 second = junit.with_suffix(".again")
 second.write_text(suite(case.format("a", "").replace("20", "1"), case.format("b", failure.format("always"))))
-command = Command("tests", ("false",), junit, again=("sh", "-c", f"touch {at}/repeated; exit 1"))
-runner = Runner({"only": Step((), (command,))})
-runner.run()
-total = total_of(runner.outcomes.values())
-names = [case.name for case in total.flaky], [case.name for case in total.of("failed")]
-print(*names, (at / "repeated").exists(), [case.seconds for case in total.of("passed")])
+def repeat_after(code):
+    line = f"touch {at}/repeated; exit 1"
+    command = Command("tests", ("sh", "-c", f"exit {code}"), junit, again=("sh", "-c", line))
+    runner = Runner({"only": Step((), (command,))})
+    runner.run()
+    total = total_of(runner.outcomes.values())
+    names = [case.name for case in total.flaky], [case.name for case in total.of("failed")]
+    print(*names, (at / "repeated").exists(), [case.seconds for case in total.of("passed")])
+repeat_after(code=2)
+repeat_after(code=1)
 """
 BUDGET = """
 import budget
@@ -78,12 +85,32 @@ no holes here
 <testcase name="python"><skipped message="no kernel"/></testcase></testsuite>''')
 print(skips(cases_of(junit)))
 """
-FLAKY = "import flaky; print([flaky.verdict(names) for names in (['a'], ['b'], ['b'], [], [], list('wxyz'))])"
+NO_SKIPS = """
+import sys
+from pathlib import Path
+from results import cases_of
+junit = Path(sys.argv[1]) / "some.xml"
+junit.write_text('''<testsuite><testcase classname="left" name="left" status="notrun">
+<skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/><system-out>a.cpp:3: Skipped
+==7==ERROR: LeakSanitizer: detected memory leaks
+Direct leak of 8 bytes
+</system-out></testcase>
+<testcase classname="missing" name="missing" status="notrun">
+<skipped message="Unable to find executable"/></testcase>
+</testsuite>''')
+for case in cases_of(junit):
+    print(case.name, case.state, case.reason.splitlines()[0].strip())
+"""
+FLAKY = """
+import flaky
+gates = (["a"], ["b"], ["b", "c"], ["d"], [], list("wxyz"))
+print([flaky.verdict(names) for names in gates])
+"""
 
 LEFT = """
 import leftovers, subprocess, os, sys
 from pathlib import Path
-at = Path(sys.argv[1]) / "pst-999999999-1"
+at = Path(os.environ["TMPDIR"]).resolve() / "pst-999999999-1"
 (at / "mounted").mkdir(parents=True)
 if os.geteuid() == 0:
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", at / "mounted"], check=True)
@@ -91,7 +118,28 @@ left = subprocess.Popen(["sleep", "600"], env={**os.environ, leftovers.RUN: at.n
 with leftovers.run_directory() as own:
     leftovers.remove_leftovers()
     print(left.wait(timeout=60), at.exists(), Path(own["TMPDIR"]).is_dir())
-print(os.listdir(sys.argv[1]), str(at) in Path("/proc/self/mountinfo").read_text())
+print(os.listdir(os.environ["TMPDIR"]), (at / "mounted").is_mount())
+"""
+OTHER = """
+import leftovers, subprocess, sys
+from pathlib import Path
+look = "import leftovers; leftovers.remove_leftovers()"
+with leftovers.run_directory() as own:
+    subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", look], check=True)
+    print(Path(own["TMPDIR"]).is_dir())
+"""
+HELD = """
+import sys
+from pathlib import Path
+import steps
+from results import total_of
+from steps import Command, Runner, Step
+
+steps.RESULTS = Path(sys.argv[1])
+line = "sleep 1000 & echo $! ; echo wrong; exit 3"
+runner = Runner({"only": Step((Command("build", ("sh", "-c", line)),))})
+runner.run()
+print(total_of(runner.outcomes.values()).said)
 """
 INTERRUPTED = """
 import os, signal, sys
@@ -119,11 +167,20 @@ def run(tmp_path: Path, program: str, **environment: str) -> list[str]:
 
 
 def test_failed_test_is_repeated_and_reported_as_flaky_if_it_passes(tmp_path: Path) -> None:
-    assert run(tmp_path, REPEATING)[-1] == "['m::a'] ['m::b'] True [1.0]"
+    printed = run(tmp_path, REPEATING)
+    assert printed[-1] == "['m::a'] ['m::b'] True [1.0]"
+    assert "[] ['m::a', 'm::b'] False []" in printed, "the command ended before all tests had run"
 
 
 def test_skipped_tests_say_why(tmp_path: Path) -> None:
     assert run(tmp_path, SKIPPED)[-1] == "['    1 skipped: no holes here', '    1 skipped: no kernel']"
+
+
+def test_sanitizer_finding_and_missing_program_are_no_skips(tmp_path: Path) -> None:
+    assert run(tmp_path, NO_SKIPS) == [
+        "left failed ==7==ERROR: LeakSanitizer: detected memory leaks",
+        "missing failed Unable to find executable",
+    ]
 
 
 def test_test_above_three_times_the_limit_is_reported(tmp_path: Path) -> None:
@@ -136,7 +193,7 @@ def test_test_above_three_times_the_limit_is_reported(tmp_path: Path) -> None:
 
 def test_many_flaky_tests_and_the_same_ones_again_fail_the_gate(tmp_path: Path) -> None:
     verdicts = run(tmp_path, FLAKY, XDG_CACHE_HOME=str(tmp_path))[-1]
-    same = "the same tests were flaky in the gate before: find the cause"
+    same = "flaky in the gate before, too: b: find the cause"
     assert verdicts == repr(["", "", same, "", "", "4 flaky tests exceed the maximum of 3"])
     assert json.loads((tmp_path / "penstock" / "flaky-tests.json").read_text()) == list("wxyz")
 
@@ -145,8 +202,47 @@ def test_interrupted_runner_ends_at_once(tmp_path: Path) -> None:
     assert run(tmp_path, INTERRUPTED)[-1] == "interrupted"
 
 
-def test_what_a_killed_run_left_is_removed(tmp_path: Path) -> None:
-    assert run(tmp_path, LEFT, TMPDIR=str(tmp_path))[-2:] == ["-9 False True", "[] False"]
+@pytest.mark.parametrize("name", ["plain", "with blank", "link"])
+def test_what_a_killed_run_left_is_removed(tmp_path: Path, name: str) -> None:
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "with blank").mkdir()
+    (tmp_path / "link").symlink_to("plain")
+    assert run(tmp_path, LEFT, TMPDIR=str(tmp_path / name))[-2:] == ["-9 False True", "[] False"]
+
+
+def test_run_in_another_namespace_keeps_its_directory(tmp_path: Path) -> None:
+    if subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], check=False).returncode != 0:
+        pytest.skip("requires the right to make a namespace of processes")
+    assert run(tmp_path, OTHER, TMPDIR=str(tmp_path))[-1] == "True"
+
+
+def test_build_ends_though_a_program_that_it_started_holds_its_output(tmp_path: Path) -> None:
+    printed = run(tmp_path, HELD)
+    started = printed[printed.index("wrong") - 1]
+    os.kill(int(started), signal.SIGKILL)
+    assert printed[-1] == repr([f"only: build failed\n    {started}\n    wrong"])
+
+
+SLOWNESS, JOBS = "PENSTOCK_TEST_SLOWNESS", "PENSTOCK_JOBS"
+
+
+@pytest.mark.parametrize(("name", "value"), [(SLOWNESS, "nan"), (SLOWNESS, "x"), (JOBS, "0"), (JOBS, "1.5")])
+def test_wrong_value_is_refused_before_anything_runs(name: str, value: str) -> None:
+    ended = run_tests("--only", "lint", **{name: value})
+    assert (ended.returncode, ended.stderr) == (1, f"{name} is '{value}'; it has to be a positive number\n")
+
+
+def test_step_that_the_gate_does_not_have_is_refused() -> None:
+    ended = run_tests("--only", "python", "--only", "tsan")
+    assert ended.returncode == 2
+    assert "--only tsan requires --all" in ended.stderr
+
+
+def run_tests(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(TOOLS / "run_tests.py"), *arguments]
+    return subprocess.run(
+        command, env=os.environ | environment, capture_output=True, text=True, check=False, timeout=300
+    )
 
 
 def test_steps_are_run_counted_and_reported(tmp_path: Path) -> None:

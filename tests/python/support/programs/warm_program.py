@@ -4,6 +4,7 @@ Arguments: the descriptor for requests, then those of the command. It imports li
 instead of the command to save the time for imports.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -32,10 +33,15 @@ def main() -> int:
     pid = _PID.unpack(answers.recv(_PID.size))[0]
     for number in _FORWARDED:
         if signal.getsignal(number) != signal.SIG_IGN:  # a shell's background job ignores SIGINT
-            signal.signal(number, lambda number, _: os.kill(pid, number))
+            signal.signal(number, lambda number, _: _signal(pid, number))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
     code: int = _PID.unpack(answers.recv(_PID.size))[0]
     return code
+
+
+def _signal(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has ended; its exit code is on its way
+        os.kill(pid, number)
 
 
 if __name__ == "__main__":
