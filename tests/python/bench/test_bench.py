@@ -215,6 +215,7 @@ def test_a_generator_that_was_stopped_says_so(tmp_path: Path) -> None:
         wait_for_files(process, target)
         (generator,) = psutil.Process(process.pid).children()
         generator.suspend()
+        wait_until_stopped(generator.pid)
         time.sleep(1)  # the stall itself
         generator.resume()
         _, log = process.communicate(timeout=60)
@@ -337,6 +338,18 @@ def wait_for_files(process: "subprocess.Popen[str]", target: Path, prefix: str =
             return
         time.sleep(0.02)
     raise AssertionError(f"no frame was written: {process.communicate(timeout=60)}")
+
+
+def wait_until_stopped(pid: int) -> None:
+    """Each thread of a process stops when it is on a processor next."""
+    deadline = time.monotonic() + 60
+    while any(state_of(thread) != "T" for thread in Path(f"/proc/{pid}/task").iterdir()):
+        assert time.monotonic() < deadline, "it does not stop"
+        time.sleep(0.001)
+
+
+def state_of(thread: Path) -> str:
+    return (thread / "stat").read_text().rpartition(")")[2].split()[0]
 
 
 def wait_until_alone(target: Path) -> None:
