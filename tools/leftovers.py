@@ -3,7 +3,8 @@
 A run marks what its tests make. Their temporary files, and so their mounts and the files behind their loop
 devices, are in a directory named after the runner, which holds a lock on it. Its processes inherit RUN in
 their environment. Network namespaces and control groups are named after the process that made them. A new
-run removes directories that nobody has locked, and what belongs to processes that have ended.
+run removes what belongs to processes that have ended, and no directory that is locked: its process may be in
+another namespace.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 RUN = "PENSTOCK_TEST_RUN"
-_DIRECTORY = re.compile(r"pst-\d+-\d+")
+_DIRECTORY = re.compile(r"pst-(\d+)-(\d+)")
 _NAMESPACE = re.compile(r"pen-(\d+)-[0-9a-f]{8}-[ab]")
 _GROUP = re.compile(r"penstock-test-(\d+)")
 _TMP = Path(tempfile.gettempdir()).resolve()  # as the kernel lists mounts
@@ -62,7 +63,8 @@ def _locked(directory: Path) -> Iterator[None]:
 
 def remove_leftovers() -> None:
     for directory in _TMP.glob("pst-*"):
-        if _DIRECTORY.fullmatch(directory.name):
+        found = _DIRECTORY.fullmatch(directory.name)
+        if found and _begun(int(found[1])) != found[2]:
             with contextlib.suppress(OSError), _locked(directory):
                 print(f"run_tests: removing what an earlier run left: {directory}", flush=True)
                 remove(directory)
