@@ -39,6 +39,7 @@ tsan: setup ## Build with the thread sanitizer (build/tsan)
 
 peers: setup
 	@$(python) requirements/peers.py
+	@scripts/setup --keep
 
 laboratory: setup
 	@scripts/setup-laboratory

@@ -13,7 +13,7 @@ SETUP = Path(__file__).resolve().parents[3] / "scripts" / "setup"
 WITHOUT_THIS_CHECKOUT = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
-def clone(folder: Path, cache: Path, lock: str = "") -> subprocess.CompletedProcess[str]:
+def clone(folder: Path, cache: Path, lock: str = "", *options: str) -> subprocess.CompletedProcess[str]:
     """Sets a checkout up that needs no package but those of every virtual environment."""
     (folder / "scripts").mkdir(parents=True, exist_ok=True)
     (folder / "requirements").mkdir(exist_ok=True)
@@ -22,7 +22,7 @@ def clone(folder: Path, cache: Path, lock: str = "") -> subprocess.CompletedProc
     (folder / "requirements" / "all.lock").write_text(f"# no package {lock}\n")
     environment = WITHOUT_THIS_CHECKOUT | {"XDG_CACHE_HOME": str(cache), "PENSTOCK_SKIP_APT": "1"}
     return subprocess.run(
-        [folder / "scripts" / "setup"], env=environment, capture_output=True, text=True, check=True
+        [folder / "scripts" / "setup", *options], env=environment, capture_output=True, text=True, check=True
     )
 
 
@@ -51,3 +51,15 @@ def test_damaged_copy_is_made_anew(tmp_path: Path) -> None:
     shutil.rmtree(kept / ".venv" / "lib")
     assert "cannot be used" in clone(tmp_path / "second", tmp_path / "cache").stderr
     assert (kept / ".venv" / "lib").is_dir()
+
+
+def test_copy_has_the_peers_that_were_installed_later(tmp_path: Path) -> None:
+    first, second, cache = tmp_path / "first", tmp_path / "second", tmp_path / "cache"
+    clone(first, cache)
+    program = first / ".venv" / "peers" / "some" / "bin" / "program"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!{program.parent}/python\n")
+    clone(first, cache, "", "--keep")
+    clone(second, cache)
+    moved = second / program.relative_to(first)
+    assert moved.read_text() == f"#!{moved.parent}/python\n"
