@@ -44,9 +44,13 @@ class BegunFile : public CheckTest {
     return options;
   }
 
-  static std::vector<char> bytes_at(const std::filesystem::path& file) {
-    std::vector<char> bytes(std::filesystem::file_size(file));
-    std::ifstream(file, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  static std::vector<char> bytes_at(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary | std::ios::ate);
+    return bytes_of(file);
+  }
+  static std::vector<char> bytes_of(std::ifstream& at_end) {
+    std::vector<char> bytes(static_cast<std::size_t>(at_end.tellg()));
+    at_end.seekg(0).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     return bytes;
   }
 
@@ -57,7 +61,9 @@ class BegunFile : public CheckTest {
     const std::lock_guard lock(mutex_);
     if (!sees_) return;
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
-      Seen now{entry.path().filename(), bytes_at(entry.path())};
+      std::ifstream file(entry.path(), std::ios::binary | std::ios::ate);
+      if (!file) continue;  // another thread has renamed it
+      Seen now{entry.path().filename(), bytes_of(file)};
       const auto before =
           std::find_if(seen_.rbegin(), seen_.rend(), [&](const auto& each) { return each.name == now.name; });
       if (before == seen_.rend() || *before != now) seen_.push_back(std::move(now));
