@@ -17,10 +17,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 RUN = "PENSTOCK_TEST_RUN"
+ROUNDS = 20  # of killing: a process may just be starting another one
 _DIRECTORY = re.compile(r"pst-(\d+)-(\d+)")
 _NAMESPACE = re.compile(r"pen-(\d+)-[0-9a-f]{8}-[ab]")
 _GROUP = re.compile(r"penstock-test-(\d+)")
@@ -82,9 +84,13 @@ def remove_leftovers() -> None:
 
 def remove(directory: Path) -> None:
     """Ends a run's processes, then unmounts, detaches and removes what is in its directory."""
-    for pid in _processes(directory.name):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    for _ in range(ROUNDS):
+        for pid in (running := _processes(directory.name)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if not running:
+            break
+        time.sleep(0.05)
     for mount in reversed(_mounts(directory)):
         _lines("umount", "--lazy", str(mount))
     for line in _lines("losetup", "--list", "--noheadings", "--output", "NAME,BACK-FILE"):

@@ -108,13 +108,15 @@ print([flaky.verdict(names) for names in gates])
 """
 
 LEFT = """
-import leftovers, subprocess, os, sys
+import leftovers, subprocess, os, sys, time
 from pathlib import Path
 at = Path(os.environ["TMPDIR"]).resolve() / "pst-999999999-1"
 (at / "mounted").mkdir(parents=True)
 if os.geteuid() == 0:
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", at / "mounted"], check=True)
 left = subprocess.Popen(["sleep", "600"], env={**os.environ, leftovers.RUN: at.name})
+while at.name.encode() not in Path(f"/proc/{left.pid}/environ").read_bytes():
+    time.sleep(0.01)  # its program begins
 with leftovers.run_directory() as own:
     leftovers.remove_leftovers()
     print(left.wait(timeout=60), at.exists(), Path(own["TMPDIR"]).is_dir())

