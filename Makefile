@@ -75,7 +75,7 @@ docs: setup ## Build the documentation site (build/site/index.html); needs no ne
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
 	@echo "build/site/index.html"
 
-demo: packages ## The main job on real input: detector to NeXus file, checked, with pictures in demo-out/
+demo: packages ## The main job, on simulated or your own images: detector to NeXus file, checked, with pictures in demo-out/
 	@$(MAKE) -j2 compiled setup
 	@$(python) -m penstock demo
 
@@ -102,4 +102,4 @@ clean: ## Remove what was built
 	@rm -rf build dist
 
 distclean: clean ## Remove what was built and what setup made in the checkout; recorded files stay
-	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/readers/node_modules
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis tests/readers/node_modules

@@ -14,6 +14,7 @@ FAILURE_LINES = 8
 _SKIPPED = re.compile(r": Skipped\n(.+)")
 # Of sanitizers. ctest takes a test that prints that it skips for skipped, whatever its exit code.
 _FOUND = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|: runtime error: ")
+_FRAMES = ("[---", "[===", "[  PASSED", "[  FAILED  ] 1 test", " 1 FAILED")  # of GoogleTest around a test
 _WHERE = re.compile(_FOUND.pattern + r"|: Failure$")
 
 
@@ -119,7 +120,8 @@ def _is_no_skip(element: ElementTree.Element) -> bool:
 def _failure(element: ElementTree.Element) -> str:
     """pytest's E lines, or those from the first failure on, or the last ones that the test printed."""
     text = "\n".join(child.text or "" for child in element if child.tag in ("failure", "error", "system-out"))
-    lines = [line for line in text.splitlines() if line.strip()] or [_reason_of_skip(element)]
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith(_FRAMES)]
+    lines = lines or [_reason_of_skip(element)]
     first = next((i for i, line in enumerate(lines) if _WHERE.search(line)), len(lines))
     shown = [line for line in lines if line.startswith("E ")] or lines[first:] or lines[-FAILURE_LINES:]
     return indented(shown[:FAILURE_LINES])

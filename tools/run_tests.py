@@ -168,7 +168,11 @@ def main() -> int:
     leftovers.remove_leftovers()
     with leftovers.run_directory() as environment:
         os.environ.update(environment)
-        runner.run()
+        try:
+            runner.run()
+        except KeyboardInterrupt:
+            print("\nrun_tests: interrupted; removing what the tests left", file=sys.stderr)
+            raise
 
     print(f"\n{table(runner.outcomes, time.monotonic() - started)}\n")
     total = total_of(runner.outcomes.values())
@@ -182,9 +186,16 @@ def main() -> int:
     failed = [name for name, outcome in runner.outcomes.items() if not outcome.ok]
     if failed:
         print("failed: " + ", ".join(f"{name} (build/test-results/{name}.log)" for name in failed))
+        commands = [command.again for name in failed for command in steps[name].tests if command.again]
+        print(*(f"again: {by_hand(each)}" for each in commands), sep="\n")
     (RESULTS / "closing-line").write_text(f"{total}\n")
     print(total, flush=True)
     return 1 if total.failed else 0
+
+
+def by_hand(command: tuple[str, ...]) -> str:
+    """Without what only the runner reads."""
+    return " ".join(part for part in command if "junit" not in part and not part.endswith(".again"))
 
 
 def over_budget(outcomes: Mapping[str, Outcome]) -> list[str]:
@@ -215,5 +226,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        print("\nrun_tests: interrupted", file=sys.stderr)
         sys.exit(130)
