@@ -29,7 +29,7 @@ def jobs() -> int:
 
 
 def _positive(name: str, default: Number, kind: Callable[[str], Number]) -> Number:
-    """The value of an environment variable; SystemExit if it is no finite positive number of this kind."""
+    """Reads a positive number from an environment variable. Ends the program if the text is anything else."""
     text = os.environ.get(name)
     if not text:
         return default

@@ -194,7 +194,7 @@ def main() -> int:
 
 
 def by_hand(command: tuple[str, ...]) -> str:
-    """Without what only the runner reads."""
+    """The command as a person would type it: without the files that only the runner reads."""
     return " ".join(part for part in command if "junit" not in part and not part.endswith(".again"))
 
 

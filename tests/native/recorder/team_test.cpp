@@ -431,7 +431,7 @@ TEST_F(TeamTest, ASecondSeriesOfTheSameNameIsRefusedWhicheverRankItComesTo) {
 }
 
 TEST_F(TeamTest, AnEndThatOvertookItsStartIsNotForgotten) {
-  config_.end_timeout_s = 30;  // its frames are put after it
+  config_.end_timeout_s = 30;  // frames are put after the end
   start(3);
   for (const unsigned rank : {0u, 2u}) ASSERT_TRUE(ranks_[rank]->recorder.end({1, "s1"}).ok());
   std::this_thread::sleep_for(50ms);
