@@ -34,7 +34,7 @@ enum class Errc : int {
   out_of_order = 104,
   mismatch = 105,
   refused = 106,
-  no_place = 107,  ///< not yet: a start that has to wait for a file to be closed
+  no_place = 107,  ///< at the moment: who tries again may get one
   // operating system and storage: 200
   io = 200,
   not_found = 201,

@@ -153,9 +153,11 @@ Result<void> TcpSenderSession::connect(std::chrono::nanoseconds patience) {
     if (connected.ok() && told) options_.on_wait({address(), patience, {}, true});
     if (connected.ok()) return connected;
     const auto code = connected.error().code();
-    const bool hopeless = code != Errc::disconnected && code != Errc::timed_out;
-    if (code == Errc::refused) return connected;  // the receiver's own words, with its address
-    if (hopeless || monotonic_ns() > give_up_ns) return connected.error().with_context(address());
+    const bool hopeless = code != Errc::disconnected && code != Errc::timed_out && code != Errc::no_place;
+    if (hopeless || monotonic_ns() > give_up_ns) {
+      const bool its_own_words = code == Errc::refused || code == Errc::no_place;  // with its address
+      return its_own_words ? connected : connected.error().with_context(address());
+    }
     std::this_thread::sleep_for(retry_pause);
   }
 }
@@ -413,7 +415,12 @@ Result<void> TcpSenderSession::handle(TcpKind kind, const TcpControl& reply) {
 
 Result<void> TcpSenderSession::handle_error(const TcpControl& reply) {
   const auto text = fmt::format("{}: {}", reply.code, reply.text);
-  if (!greeted_) return make_error(Errc::refused, "{}: the receiver rejects the connection: {}", address(), reply.text);
+  if (!greeted_) {
+    // Where others crowded it out, or its hello came late, the next one may get in.
+    const bool may_try_again = reply.code == name(Errc::no_place) || reply.code == name(Errc::timed_out);
+    return make_error(may_try_again ? Errc::no_place : Errc::refused, "{}: the receiver rejects the connection: {}",
+                      address(), reply.text);
+  }
   if (reply.sequence == 0) {
     note_state(reply);
     return make_error(Errc::disconnected, "{}: the receiver ends the connection: {}", address(), text);

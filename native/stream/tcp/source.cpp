@@ -74,7 +74,7 @@ class TcpSource : public Source {
             stranger.late
                 ? make_error(Errc::timed_out, "hello: did not arrive within {} ms", options_.hello_timeout.count())
                 : make_error(
-                      Errc::refused,
+                      Errc::no_place,
                       "{} connections without a hello are open, which is the limit: closing this one, the oldest",
                       options_.strangers_max));
     }

@@ -1,6 +1,9 @@
 /// What the TCP source does with clients that lie, stop, or never meant well.
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
 
+#include <future>
 #include <random>
 #include <thread>
 
@@ -478,9 +481,8 @@ TEST(TcpHostile, StrangersKeepNobodyOutWhoHasTheToken) {
   Receiver receiver(options);
   std::vector<Socket> strangers;
   for (int i = 0; i < 200; ++i) strangers.push_back(connect_to("127.0.0.1", receiver.port, 5s).value());
-  std::atomic<bool> stop = false;
-  std::thread restless([&] {
-    for (int i = 0; i < 20'000 && !stop; ++i) {
+  const std::jthread restless([&](const std::stop_token& stop) {
+    for (int i = 0; i < 20'000 && !stop.stop_requested(); ++i) {
       auto again = connect_to("127.0.0.1", receiver.port, 5s);
       if (again.ok()) strangers[static_cast<std::size_t>(i) % strangers.size()] = std::move(*again);
     }
@@ -496,8 +498,29 @@ TEST(TcpHostile, StrangersKeepNobodyOutWhoHasTheToken) {
     ASSERT_TRUE((*sender)->end().ok());
     EXPECT_TRUE((*sender)->finish(10s).value().confirmed) << i;
   }
-  stop = true;
-  restless.join();
+}
+
+/// As one is that connects and is not scheduled again before others have connected, too.
+TEST(TcpHostile, ASenderThatStrangersCrowdOutTriesAgain) {
+  const auto listener = listen_on("127.0.0.1", 0, 0).value();
+  TcpSenderOptions options;
+  options.port = listener.port;
+  auto opened = std::async(std::launch::async, [&] { return TcpSender::open(options); });
+  const auto next = [&] {
+    pollfd more{listener.socket.descriptor(), POLLIN, 0};
+    const bool has_come = ::poll(&more, 1, 20'000) == 1;
+    return Socket(has_come ? ::accept4(more.fd, nullptr, nullptr, SOCK_CLOEXEC) : -1);
+  };
+  for (const auto code : {Errc::no_place, Errc::timed_out}) {
+    TcpControl why;
+    why.code = name(code);
+    why.text = "too many";
+    auto first = next();
+    ASSERT_TRUE(first.send_all(encode_control(TcpKind::error, 0, why)).ok());
+  }
+  auto last = next();
+  ASSERT_TRUE(last.send_all(encode_control(TcpKind::hello, 0, {})).ok());
+  EXPECT_TRUE(opened.get().ok());
 }
 
 TEST(TcpHostile, WrongTokensTakeNoPlace) {

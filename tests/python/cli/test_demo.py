@@ -1,6 +1,7 @@
 """The demonstration, with a small detector: what it leaves behind, and what it refuses."""
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from matplotlib.image import imread
 from rich.console import Console
 
+from penstock.cli.demo import _next_step
 from penstock.demo import DemoOptions, Summary, demo_options, run_demo, summary_page
 from penstock.demo.run import MARKER, Watchdog, prepare_folder
 from penstock.files.space import require_space
@@ -93,6 +95,14 @@ def test_an_empty_data_folder_leads_to_simulation(
     empty = tmp_path / "empty"
     empty.mkdir()
     assert "has no images" in run_demo(options(tmp_path / "out", empty), view).source
+
+
+def test_next_step_can_be_pasted_where_penstock_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    assert _next_step("out/phase-1.h5") == "next: penstock view out/phase-1.h5"
+    monkeypatch.setenv("PATH", "/nowhere")
+    folder = Path(sys.executable).parent
+    assert _next_step("my out/1.h5") == f"next: export PATH=\"{folder}:$PATH\"; penstock view 'my out/1.h5'"
 
 
 def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:

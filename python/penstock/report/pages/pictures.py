@@ -61,24 +61,17 @@ def draw_frame(frame: _Array, title: str, path: Path) -> None:
 
 
 def draw_throughput(phases: Sequence[Phase], path: Path) -> None:
-    """What came in (left scale) and what went to storage (right scale), a panel a phase."""
+    """What came in and what went to storage, a panel a phase; what lies between was compressed away."""
     figure = Figure(figsize=(10, 3.6 * len(phases)), layout="constrained")
     panels = figure.subplots(len(phases), 1, squeeze=False)[:, 0]
     for axes, phase in zip(panels, phases, strict=True):
         seconds = [point.seconds for point in phase.points]
-        for scale, label, rates, colour in (
-            (axes, "received, MB/s", [point.received_bytes_per_s for point in phase.points], "tab:blue"),
-            (
-                axes.twinx(),
-                "stored, MB/s",
-                [point.written_bytes_per_s for point in phase.points],
-                "tab:orange",
-            ),
-        ):
-            scale.plot(seconds, [rate / 1e6 for rate in rates], marker=".", color=colour)
-            scale.set_ylabel(label, color=colour)
-            scale.tick_params(axis="y", labelcolor=colour)
-            scale.set_ylim(0, 1.15 * max(rates, default=0.0) / 1e6 or 1.0)
-        axes.set(title=phase.title, xlabel="seconds")
+        received = [point.received_bytes_per_s / 1e6 for point in phase.points]
+        stored = [point.written_bytes_per_s / 1e6 for point in phase.points]
+        axes.plot(seconds, received, marker=".", color="tab:blue", label="received")
+        axes.plot(seconds, stored, marker=".", color="tab:orange", label="stored, compressed")
+        axes.set(title=phase.title, xlabel="seconds", ylabel="MB/s")
+        axes.set_ylim(0, 1.15 * max(received + stored, default=0.0) or 1.0)
         axes.grid(visible=True, alpha=0.3)
+        axes.legend(loc="lower right")
     figure.savefig(path, dpi=130)

@@ -48,7 +48,7 @@ class StoredFrames {
 
   /// Calls `use` with each chunk; false if one cannot be read.
   bool each_chunk(const std::function<void(const StoredChunk&)>& use) {
-    StoredChunk chunk{.frames = chunk_frames_, .extent = chunk_};
+    StoredChunk chunk{.frames = chunk_frames_, .extent = chunk_, .pixels = {}};
     for (chunk.frame = 0; chunk.frame < frames_; chunk.frame += chunk_frames_)
       for (chunk.first[0] = 0; chunk.first[0] < frame_[0]; chunk.first[0] += chunk_[0])
         for (chunk.first[1] = 0; chunk.first[1] < frame_[1]; chunk.first[1] += chunk_[1])
