@@ -82,7 +82,14 @@ static void note_refusal(pst_session* session, const pst_reply* reply) {
 }
 
 static int handle_error(pst_session* session, const pst_reply* reply) {
+  /* Others crowded the connection out, or its hello came late: the next one may get in. */
+  const int may_try_again = pst_view_is(reply->code, "no_place") || pst_view_is(reply->code, "timed_out");
   const char* what;
+  if (!session->greeted && may_try_again) {
+    (void)pst_fail(session, PST_LOST, "the recorder rejects the connection: %.*s", bounded(reply->text.size),
+                   reply->text.data);
+    return PST_LOST;
+  }
   if (session->greeted && reply->sequence == 0) {
     (void)snprintf(session->state, sizeof(session->state), "%.*s", bounded(reply->text.size), reply->text.data);
     (void)pst_fail(session, PST_LOST, "the recorder ends the connection: %.*s", bounded(reply->text.size),

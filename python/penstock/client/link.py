@@ -130,6 +130,8 @@ class Link:
             self._greeted = True
         elif reply.kind is Kind.BYE:
             raise StoppedError(f"the {self._peer} was stopped")
+        elif reply.kind is Kind.ERROR and not self._greeted and reply.code in ("no_place", "timed_out"):
+            raise LostError(reply.why)  # the next connection may get in
         elif reply.kind is Kind.ERROR and not self._greeted:
             raise RefusedError(f"{self.where}: the {self._peer} rejects the connection: {reply.why}")
         elif reply.kind is Kind.ERROR and reply.sequence == 0:

@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "../stream/receiver.hpp"
 #include "base/net/socket.hpp"
 #include "client/penstock.hpp"
+#include "stream/tcp/frame.hpp"
 
 extern "C" {
 #include "client/net.h"
@@ -254,6 +256,25 @@ TEST(Client, ASeriesThatIsLeftIsNotEnded) {
   again.end();
   EXPECT_EQ(receiver.sink.ends().size(), 1u);
   EXPECT_EQ(receiver.sink.frame_count(), 2u);
+}
+
+TEST(Client, OneThatOthersCrowdOutConnectsAgain) {
+  const auto listener = listen_on("127.0.0.1", 0, 0).value();
+  const std::jthread receiver([&] {
+    for (const auto* code : {"no_place", "timed_out", "refused"}) {
+      pollfd more{listener.socket.descriptor(), POLLIN, 0};
+      if (::poll(&more, 1, 20'000) != 1) return;
+      Socket client(::accept4(more.fd, nullptr, nullptr, SOCK_CLOEXEC));
+      std::array<std::byte, 4096> hello;
+      (void)client.receive(hello, false);
+      stream::TcpControl why;
+      why.code = why.text = code;
+      (void)client.send_all(stream::encode_control(stream::TcpKind::error, 0, why));
+    }
+  });
+  const auto [status, text] = thrown_by([&] { Series series(options_for(listener.port)); });
+  EXPECT_EQ(status, PENSTOCK_REFUSED);
+  EXPECT_NE(text.find("refused"), std::string::npos) << text;
 }
 
 TEST(Client, WrongArgumentsAreSaidBeforeAnythingIsSent) {

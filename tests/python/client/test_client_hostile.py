@@ -15,7 +15,7 @@ import pytest
 from plain_client import ACK, CLOSED, ERROR, HELLO, crc32c, message
 from test_client import images_of, small
 
-from penstock.client import ClientError, FramesRefusedError
+from penstock.client import ClientError, FramesRefusedError, RefusedError
 from penstock.client.connection import Connection
 
 
@@ -60,6 +60,23 @@ def raw(kind: int, text: bytes) -> bytes:
     """A message whose CBOR part is any bytes."""
     head = struct.pack("<4sHHIIQQII20x", b"PNST", 1, kind, 0, len(text), 0, 0, crc32c(text), 0)
     return head + struct.pack("<I", crc32c(head)) + text
+
+
+def test_client_that_others_crowd_out_connects_again() -> None:
+    answers = iter(
+        [
+            message(ERROR, 0, {"type": "error", "code": "no_place", "message": "64 connections are open"}),
+            message(ERROR, 0, {"type": "error", "code": "timed_out", "message": "hello: did not arrive"}),
+            message(ERROR, 0, {"type": "error", "code": "refused", "message": "wrong token"}),
+        ]
+    )
+
+    def answer(connection: socket.socket) -> None:
+        connection.recv(1 << 16)
+        connection.sendall(next(answers))
+
+    with made_up_recorder(answer) as address, pytest.raises(RefusedError, match="wrong token"):
+        small(address)
 
 
 ANSWERS: list[tuple[bytes, str]] = [
