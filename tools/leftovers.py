@@ -1,10 +1,10 @@
 """Removes what the tests of a killed run left behind, so that it neither fails nor slows the next run.
 
 A run marks what its tests make. Their temporary files, and so their mounts and the files behind their loop
-devices, are in a directory named after the runner, which holds a lock on it. Its processes inherit RUN in
-their environment. Network namespaces and control groups are named after the process that made them. A new
-run removes what belongs to processes that have ended, and no directory that is locked: its process may be in
-another namespace.
+devices, are in a directory named after the runner, which holds a lock on it; names in /dev/shm begin with
+that name. Its processes inherit RUN in their environment. Network namespaces and control groups are named
+after the process that made them. A new run removes what belongs to processes that have ended, and no
+directory that is locked: its process may be in another namespace.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ ROUNDS = 20  # of killing: a process may just be starting another one
 _DIRECTORY = re.compile(r"pst-(\d+)-(\d+)")
 _NAMESPACE = re.compile(r"pen-(\d+)-[0-9a-f]{8}-[ab]")
 _GROUP = re.compile(r"penstock-test-(\d+)")
+_MEMORY = Path("/dev/shm")
 _TMP = Path(tempfile.gettempdir()).resolve()  # as the kernel lists mounts
 
 
@@ -100,7 +101,8 @@ def remove(directory: Path) -> None:
     if left := _mounts(directory):
         print(f"run_tests: {directory} stays, as {left[0]} cannot be unmounted", flush=True)
         return
-    shutil.rmtree(directory, ignore_errors=True)
+    for made in (*_MEMORY.glob(f"{directory.name}-*"), directory):
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def _mounts(directory: Path) -> list[Path]:

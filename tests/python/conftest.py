@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,6 +40,14 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.setenv("TERM", "dumb")
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A directory in memory. What a killed run left of them is removed with the rest (tools/leftovers.py)."""
+    run = os.environ.get("PENSTOCK_TEST_RUN", "penstock-test")
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix=f"{run}-") as folder:
+        yield Path(folder)
 
 
 os.environ["COLUMNS"] = "160"  # the width of helps is decided when commands are loaded

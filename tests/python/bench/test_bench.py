@@ -6,9 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +28,8 @@ FRAMES = ("--frame-size", "100KiB", "--rate", "200", "--frames", "300", "--write
 
 
 @pytest.fixture(params=["disk", "memory"])
-def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    if request.param == "disk":
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        yield Path(folder)
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return tmp_path if request.param == "disk" else request.getfixturevalue("memory")
 
 
 def valid_run(text: str) -> Run:

@@ -7,7 +7,6 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +41,8 @@ TREES = {"prefix": "metadata-", "count": 2, "depth": 1, "branch": 2, "threads": 
 
 
 @pytest.fixture(params=["disk", "memory"])
-def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    if request.param == "disk":
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        yield Path(folder)
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return tmp_path if request.param == "disk" else request.getfixturevalue("memory")
 
 
 def test_all_operations_are_measured_and_nothing_stays(run: RunCommand, target: Path) -> None:

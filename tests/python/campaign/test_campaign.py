@@ -4,9 +4,8 @@ import json
 import signal
 import socket
 import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,12 +34,6 @@ parameters: {rate: 0, frames: 20, writers: 1}
 vary: {frame_size: [4 KiB, 8 KiB, 16 KiB]}
 blocks: 4
 """
-
-
-@pytest.fixture
-def memory() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        yield Path(folder)
 
 
 def valid_campaign(text: str) -> Campaign:

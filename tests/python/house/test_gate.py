@@ -114,12 +114,14 @@ at = Path(os.environ["TMPDIR"]).resolve() / "pst-999999999-1"
 (at / "mounted").mkdir(parents=True)
 if os.geteuid() == 0:
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", at / "mounted"], check=True)
+in_memory = Path(f"/dev/shm/{at.name}-{os.getpid()}")
+in_memory.mkdir()
 left = subprocess.Popen(["sleep", "600"], env={**os.environ, leftovers.RUN: at.name})
 while at.name.encode() not in Path(f"/proc/{left.pid}/environ").read_bytes():
     time.sleep(0.01)  # its program begins
 with leftovers.run_directory() as own:
     leftovers.remove_leftovers()
-    print(left.wait(timeout=60), at.exists(), Path(own["TMPDIR"]).is_dir())
+    print(left.wait(timeout=60), at.exists(), in_memory.exists(), Path(own["TMPDIR"]).is_dir())
 print(os.listdir(os.environ["TMPDIR"]), (at / "mounted").is_mount())
 """
 OTHER = """
@@ -209,7 +211,7 @@ def test_what_a_killed_run_left_is_removed(tmp_path: Path, name: str) -> None:
     (tmp_path / "plain").mkdir()
     (tmp_path / "with blank").mkdir()
     (tmp_path / "link").symlink_to("plain")
-    assert run(tmp_path, LEFT, TMPDIR=str(tmp_path / name))[-2:] == ["-9 False True", "[] False"]
+    assert run(tmp_path, LEFT, TMPDIR=str(tmp_path / name))[-2:] == ["-9 False False True", "[] False"]
 
 
 def test_run_in_another_namespace_keeps_its_directory(tmp_path: Path) -> None:

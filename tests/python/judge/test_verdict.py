@@ -6,9 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -25,12 +23,6 @@ SMALL = ("--rows", "64", "--columns", "64", "--rate", "20")
 CODES = {"yes": 0, "likely yes": 0, "no": 1, "likely no": 1, "cannot tell": 3, "invalid": 4}
 # No figure of such short runs is worth anything; what is made of them is the same.
 SHORT = ("--seconds", "2", "--search-time", "25", "--search-max", "2", "--soak", "2")
-
-
-@pytest.fixture
-def memory() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        yield Path(folder)
 
 
 def valid_verdict(text: str) -> Verdict:

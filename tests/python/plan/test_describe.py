@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -91,9 +90,8 @@ def test_the_disk_of_the_tests(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [], "nothing is written"
 
 
-def test_memory_has_no_devices() -> None:
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        found = sheet(Path(folder))
+def test_memory_has_no_devices(memory: Path) -> None:
+    found = sheet(memory)
     file_system, devices = found.group("file system"), found.group("devices")
     assert file_system is not None
     assert file_system.value("type") == "tmpfs"

@@ -7,9 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +42,6 @@ def run_of(place: Path, module: str = WORK, **changed: Any) -> Run:
 
 def check_of(run: Run, name: str) -> tuple[str, str]:
     return next((each.outcome, each.actual) for each in run.checks if each.name == name)
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Path]:
-    """A directory in memory, if there is one: a disk with other work has limits of its own."""
-    if not os.access("/dev/shm", os.W_OK):
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        yield Path(folder)
 
 
 def limited(place: Path, patch: pytest.MonkeyPatch, kind: str, share: float, **changed: Any) -> Run:
