@@ -1,8 +1,9 @@
 """Runs steps one after the other, and prepares later steps beside them.
 
 A step has two parts. `prepare` (builds, linters) needs only the processors: it runs beside the tests of
-earlier steps, and only when these leave a processor free. `tests` of different steps run one after the other.
-A step that fails does not keep later steps from running.
+earlier steps, and only when these leave a processor free. When the tests wait for it, it gives way no longer,
+as other programs could keep it from ending. `tests` of different steps run one after the other. A step that
+fails does not keep later steps from running.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "test-results"
 REPEATED_MAX = 20  # failed tests that are run again
 PIPE_BYTES = 1 << 16  # what a pipe holds
+LOOK_S = 2.0  # between looks at commands that the tests wait for
 LIMIT_S = 3600  # a command that takes longer hangs; it is killed
 
 
@@ -75,8 +77,9 @@ class Runner:
             self._ready[first].set()
             threading.Thread(target=self._prepare, args=(others,), daemon=True).start()
             for name, step in self.steps.items():
-                if step.prepare:
-                    self._ready[name].wait()
+                while step.prepare and not self._ready[name].wait(LOOK_S):
+                    for process in list(self._running):
+                        give_way_no_longer(process)
                 if self.outcomes[name].ok:
                     self._commands(name, step.tests)
                 if not self.outcomes[name].ok and self.outcomes[name].failed == 0:
@@ -182,6 +185,16 @@ def say(text: str) -> None:
     """Prints in one piece: both threads do, and `print` writes the end of the line by itself."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
+
+
+def give_way_no_longer(process: subprocess.Popen[bytes]) -> None:
+    """Takes back what GIVING_WAY did, for a command and what it started; in vain without the right to."""
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            pid = int(entry.name)
+            if os.getsid(pid) == process.pid and os.sched_getscheduler(pid) == os.SCHED_IDLE:
+                os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
+                (entry / "autogroup").write_text("0")
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:

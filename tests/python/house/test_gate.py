@@ -145,6 +145,25 @@ runner = Runner({"only": Step((Command("build", ("sh", "-c", line)),))})
 runner.run()
 print(total_of(runner.outcomes.values()).said)
 """
+AWAITED = """
+import sys
+from pathlib import Path
+import steps
+from steps import Command, Runner, Step
+
+steps.RESULTS = Path(sys.argv[1])
+look = '''
+import os, time
+for _ in range(600):
+    if os.sched_getscheduler(0) == os.SCHED_OTHER:
+        break
+    time.sleep(0.1)
+print("class", os.sched_getscheduler(0))
+'''
+build = Command("build", ("sh", "-c", '"$@"', "sh", sys.executable, "-c", look))
+Runner({"first": Step((Command("nothing", ("true",)),)), "awaited": Step((build,))}).run()
+print((steps.RESULTS / "awaited.log").read_text())
+"""
 INTERRUPTED = """
 import os, signal, sys
 from pathlib import Path
@@ -200,6 +219,11 @@ def test_many_flaky_tests_and_the_same_ones_again_fail_the_gate(tmp_path: Path) 
     same = "flaky in the gate before, too: b: find the cause"
     assert verdicts == repr(["", "", same, "", "", "4 flaky tests exceed the maximum of 3"])
     assert json.loads((tmp_path / "penstock" / "flaky-tests.json").read_text()) == list("wxyz")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="requires the right to raise a priority")
+def test_build_that_the_tests_wait_for_gives_way_no_longer(tmp_path: Path) -> None:
+    assert f"class {os.SCHED_OTHER}" in run(tmp_path, AWAITED)
 
 
 def test_interrupted_runner_ends_at_once(tmp_path: Path) -> None:
