@@ -23,6 +23,7 @@ from pathlib import Path
 
 RUN = "PENSTOCK_TEST_RUN"
 ROUNDS = 20  # of killing: a process may just be starting another one
+_SEGMENTS_OF_RANKS = "OMPI_MCA_btl_vader_backing_directory"  # which killed ranks leave behind
 _DIRECTORY = re.compile(r"pst-(\d+)-(\d+)")
 _NAMESPACE = re.compile(r"pen-(\d+)-[0-9a-f]{8}-[ab]")
 _GROUP = re.compile(r"penstock-test-(\d+)")
@@ -48,7 +49,7 @@ def run_directory() -> Iterator[dict[str, str]]:
     with _locked(new):
         new.rename(directory)  # once it is locked: another run may look for left-overs now
         try:
-            yield {"TMPDIR": str(directory), RUN: name}
+            yield {"TMPDIR": str(directory), RUN: name, _SEGMENTS_OF_RANKS: str(directory)}
         finally:
             remove(directory)
 
