@@ -67,7 +67,6 @@ unsigned Crew::dismiss() {
 
 Result<void> ask_storage(const std::string& what, double patience_s, const std::atomic<bool>& stop,
                          std::function<Result<void>()> ask) {
-  constexpr std::int64_t tick_ns = 100'000'000;
   const auto answer = std::make_shared<Result<void>>();
   const auto deadline_ns = monotonic_ns() + static_cast<std::int64_t>(patience_s * 1e9);
   Crew crew;
