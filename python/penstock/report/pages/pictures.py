@@ -73,5 +73,5 @@ def draw_throughput(phases: Sequence[Phase], path: Path) -> None:
         axes.set(title=phase.title, xlabel="seconds", ylabel="MB/s")
         axes.set_ylim(0, 1.15 * max(received + stored, default=0.0) or 1.0)
         axes.grid(visible=True, alpha=0.3)
-        axes.legend(loc="lower right")
+        axes.legend(loc="best")
     figure.savefig(path, dpi=130)
