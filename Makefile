@@ -44,7 +44,7 @@ peers: setup
 laboratory: setup
 	@scripts/setup-laboratory
 
-test: packages ## Run the gate that continuous integration runs (25 minutes on 2 cores, 11 when built before)
+test: packages ## Run the gate that continuous integration runs (25 minutes on 2 cores, 10 when built before)
 	@$(MAKE) -j2 compiled-tests peers laboratory
 	@$(python) tools/run_tests.py
 

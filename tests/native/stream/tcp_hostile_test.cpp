@@ -500,7 +500,7 @@ TEST(TcpHostile, StrangersKeepNobodyOutWhoHasTheToken) {
   }
 }
 
-/// As one is that connects and is not scheduled again before others have connected, too.
+/// Strangers connect between its connection and its hello, or its hello comes late.
 TEST(TcpHostile, ASenderThatStrangersCrowdOutTriesAgain) {
   const auto listener = listen_on("127.0.0.1", 0, 0).value();
   TcpSenderOptions options;
