@@ -47,7 +47,7 @@ PENSTOCK_API const char* penstock_version_text(void);
 enum penstock_status {
   PENSTOCK_OK = 0,
   PENSTOCK_INVALID = 1,        /* an argument is wrong, or the call comes at the wrong time; nothing was sent */
-  PENSTOCK_DISCONNECTED = 2,   /* nobody answered for connect_timeout or reconnect_timeout */
+  PENSTOCK_DISCONNECTED = 2,   /* no connection for connect_timeout or reconnect_timeout */
   PENSTOCK_REFUSED = 3,        /* the recorder will not have the connection or the series, and would not later */
   PENSTOCK_TIMEOUT = 4,        /* a wait that the caller bounded is over; the series goes on */
   PENSTOCK_PROBLEM = 5,        /* the recorder closed the series with a problem, or before all was acknowledged */

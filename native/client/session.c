@@ -82,7 +82,7 @@ static void note_refusal(pst_session* session, const pst_reply* reply) {
 }
 
 static int handle_error(pst_session* session, const pst_reply* reply) {
-  /* Others crowded the connection out, or its hello came late: the next one may get in. */
+  /* Other connections displaced it, or its hello was late: a retry may succeed. */
   const int may_try_again = pst_view_is(reply->code, "no_place") || pst_view_is(reply->code, "timed_out");
   const char* what;
   if (!session->greeted && may_try_again) {
@@ -320,8 +320,9 @@ static int connect_patiently(pst_session* session, int64_t patience_ms) {
     if (pst_now_ms() + pause_ms > give_up_ms) {
       (void)snprintf(last, sizeof(last), "%.199s", session->error);
       return pst_fail(session, PENSTOCK_DISCONNECTED,
-                      "%s:%s: no recorder answered for %lld ms: %s; %llu frames are not acknowledged", session->host,
-                      session->port, (long long)patience_ms, last, (unsigned long long)session->window.count);
+                      "%s:%s: no connection to a recorder for %lld ms: %s; %llu frames are not acknowledged",
+                      session->host, session->port, (long long)patience_ms, last,
+                      (unsigned long long)session->window.count);
     }
     pst_sleep_ms(pause_ms);
     pause_ms = 2 * pause_ms < LAST_PAUSE_MS ? 2 * pause_ms : LAST_PAUSE_MS;

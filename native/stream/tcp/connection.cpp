@@ -140,11 +140,7 @@ void TcpConnection::serve() {
     if (!more.ok() && !stopping_ && !is_cut()) reject(0, more.error());
     if (!more.ok() || !*more) break;
   }
-  if (place_.is_given_up() && !stopping_)
-    reject(0, make_error(Errc::refused,
-                         "{} connections are open, which is the limit, and another client needs a place: closing this "
-                         "one, which has sent nothing for the longest time and has no open series",
-                         options_.connections_max));
+  if (place_.is_given_up() && !stopping_) reject(0, Error(Errc::refused, place_.why()));
 }
 
 Result<void> TcpConnection::read_exactly(MutableBytes into, std::int64_t deadline_ns) {
@@ -180,7 +176,7 @@ Result<void> TcpConnection::greet() {
   if (hello.client.size() > client_bytes_max)
     return make_error(Errc::too_large, "client has {} bytes, which exceeds the maximum of {}", hello.client.size(),
                       client_bytes_max);
-  PEN_TRY(places_.take(place_));
+  PEN_TRY(places_.take(place_, hello.client));
   link_.client = hello.client;
   TcpControl answer;
   answer.peer = "penstock";

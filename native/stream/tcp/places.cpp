@@ -11,41 +11,51 @@ void TcpPlace::begin_message() { silent_since_ns_ = std::numeric_limits<std::int
 
 void TcpPlace::end_message() { silent_since_ns_ = monotonic_ns(); }
 
-void TcpPlace::give_up() {
+void TcpPlace::give_up(std::string_view why) {
+  why_ = why;
   given_up_ = true;
   // Not the other way: the reason has to get through.
   socket_->shut_down_reading();
 }
 
-Result<void> TcpPlaces::take(TcpPlace& place) {
+Result<void> TcpPlaces::take(TcpPlace& place, std::string_view client) {
   place.end_message();  // hello
   MutexLock lock(mutex_);
-  if (taken_.size() >= places_max_) {
-    auto* silent = find_silent();
-    if (silent == nullptr) return make_error(Errc::refused, "{} connections are open, which is the limit", places_max_);
-    silent->give_up();
-    std::erase(taken_, silent);
-  }
-  taken_.push_back(&place);
+  if (taken_.size() >= places_max_) make_room(client);
+  if (taken_.size() >= places_max_)
+    return make_error(Errc::no_place, "{} connections are open, which is the limit", places_max_);
+  taken_.push_back({&place, std::string(client)});
   return {};
 }
 
 void TcpPlaces::leave(const TcpPlace& place) {
   MutexLock lock(mutex_);
-  std::erase(taken_, &place);
+  std::erase_if(taken_, [&](const Taken& taken) { return taken.place == &place; });
+}
+
+/// Takes a place from a connection that `client` has lost without our knowing, or else from a silent one.
+void TcpPlaces::make_room(std::string_view client) {
+  const auto own = std::find_if(taken_.begin(), taken_.end(),
+                                [&](const Taken& taken) { return !client.empty() && taken.client == client; });
+  const auto* found = own != taken_.end() ? &*own : find_silent();
+  if (found == nullptr) return;
+  const auto why = own != taken_.end() ? "its client has connected again"
+                                       : "another client needs a place, and this one has sent nothing for the longest "
+                                         "time and has no open series";
+  found->place->give_up(fmt::format("{} connections are open, which is the limit: {}", places_max_, why));
+  taken_.erase(taken_.begin() + (found - taken_.data()));
 }
 
 /// The client that has been silent for longest of those without an open series; null if none has for long enough.
-TcpPlace* TcpPlaces::find_silent() const {
+const TcpPlaces::Taken* TcpPlaces::find_silent() const {
   const auto latest_ns = monotonic_ns() - silence_min_.count();
-  auto order = taken_;
-  std::erase_if(order, [&](const TcpPlace* place) { return place->silent_since_ns() > latest_ns; });
-  std::sort(order.begin(), order.end(), [](const TcpPlace* one, const TcpPlace* other) {
-    return one->silent_since_ns() < other->silent_since_ns();
-  });
-  const auto found = std::find_if(order.begin(), order.end(),
-                                  [&](const TcpPlace* place) { return !table_.has_open_series(place->replies()); });
-  return found == order.end() ? nullptr : *found;
+  const Taken* longest = nullptr;
+  for (const auto& taken : taken_) {
+    const auto since_ns = taken.place->silent_since_ns();
+    const bool is_longest = longest == nullptr || since_ns < longest->place->silent_since_ns();
+    if (since_ns <= latest_ns && is_longest && !table_.has_open_series(taken.place->replies())) longest = &taken;
+  }
+  return longest;
 }
 
 }  // namespace penstock::stream

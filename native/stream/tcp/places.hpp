@@ -1,11 +1,13 @@
-/// A limited number of clients have a place, each from its hello on. One that is silent and has no open series loses it
-/// when another client comes.
+/// A limited number of clients have a place, each from its hello on. Where all are taken, a client that comes takes the
+/// place of its own lost connection, or of one that is silent and has no open series.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/mutex.hpp"
@@ -27,14 +29,17 @@ class TcpPlace {
   /// Monotonic. In the future within a message.
   std::int64_t silent_since_ns() const { return silent_since_ns_; }
   const TcpReplies& replies() const { return replies_; }
-  /// Ends the connection: what the client sends from here on is not read.
-  void give_up();
+  /// Ends the connection: what the client sends from here on is not read. The client is told `why`.
+  void give_up(std::string_view why);
   bool is_given_up() const { return given_up_; }
+  /// Once it is given up.
+  const std::string& why() const { return why_; }
 
  private:
   const std::shared_ptr<Socket> socket_;
   const TcpReplies& replies_;
   std::atomic<std::int64_t> silent_since_ns_{0};
+  std::string why_;  ///< written before given_up_ is set
   std::atomic<bool> given_up_{false};
 };
 
@@ -46,19 +51,25 @@ class TcpPlaces {
   TcpPlaces(std::size_t places_max, std::chrono::nanoseconds silence_min, const TcpSeriesTable& table)
       : places_max_(places_max), silence_min_(silence_min), table_(table) {}
 
-  /// `refused` if all places are taken, and no client that has one has to give it up.
-  Result<void> take(TcpPlace& place);
+  /// For a connection that says it is of `client`, or nothing. `no_place` if all places are taken, and no client that
+  /// has one has to give it up.
+  Result<void> take(TcpPlace& place, std::string_view client);
   /// Before the place ends, also of one that took none.
   void leave(const TcpPlace& place);
 
  private:
-  TcpPlace* find_silent() const PEN_REQUIRES(mutex_);
+  struct Taken {
+    TcpPlace* place;
+    std::string client;
+  };
+  void make_room(std::string_view client) PEN_REQUIRES(mutex_);
+  const Taken* find_silent() const PEN_REQUIRES(mutex_);
 
   const std::size_t places_max_;
   const std::chrono::nanoseconds silence_min_;
   const TcpSeriesTable& table_;
   Mutex mutex_;
-  std::vector<TcpPlace*> taken_ PEN_GUARDED_BY(mutex_);
+  std::vector<Taken> taken_ PEN_GUARDED_BY(mutex_);
 };
 
 }  // namespace penstock::stream

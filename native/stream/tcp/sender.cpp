@@ -21,7 +21,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto poll_interval = 100ms;                 ///< after which a wait looks at cancel()
-constexpr auto retry_pause = 50ms;                    ///< between attempts to connect
+constexpr std::chrono::milliseconds first_pause{50};  ///< between attempts to connect; doubled each time
+constexpr std::chrono::milliseconds last_pause{400};
 constexpr std::int64_t look_interval_ns = 1'000'000;  ///< between looks for replies while sending
 constexpr std::size_t reply_bytes_max = 1 << 20;
 constexpr std::size_t pieces_max = 128;
@@ -32,10 +33,11 @@ constexpr int fruitless_connections_max = 5;
 constexpr std::int64_t wait_tell_ns = std::chrono::nanoseconds(sender_wait_interval).count();
 constexpr std::int64_t first_wait_ns = std::chrono::nanoseconds(sender_first_wait).count();
 
+constexpr std::int64_t never_ns = std::numeric_limits<std::int64_t>::max();
+
 std::int64_t deadline_after(std::chrono::nanoseconds wait) {
   const auto now_ns = monotonic_ns();
-  return wait.count() > std::numeric_limits<std::int64_t>::max() - now_ns ? std::numeric_limits<std::int64_t>::max()
-                                                                          : now_ns + wait.count();
+  return wait.count() > never_ns - now_ns ? never_ns : now_ns + wait.count();
 }
 
 Result<TcpControl> parse_reply(const TcpHeader& header, Bytes message) {
@@ -65,9 +67,12 @@ class TcpSenderSession : public TcpSender {
 
  private:
   Result<void> put(const Frame& frame, std::size_t cut_bytes);
-  Result<void> connect_once();
-  Result<void> greet();
-  Result<void> send_start(std::uint32_t flags);
+  Result<void> connect_once(std::int64_t give_up_ns);
+  Result<void> shake_hands(std::int64_t give_up_ns);
+  Result<void> greet(std::int64_t give_up_ns);
+  Result<void> send_start(std::uint32_t flags, std::int64_t give_up_ns);
+  Result<void> wait_for(const bool& done, std::int64_t give_up_ns, std::string_view what);
+  Result<std::size_t> send_some(std::span<const iovec> pieces);
   Result<void> send_rest();
   Result<std::uint64_t> send_message(TcpKind kind, std::uint32_t flags, Bytes message);
   Result<void> send(Bytes bytes);
@@ -81,6 +86,7 @@ class TcpSenderSession : public TcpSender {
   void clear_state();
   Result<void> check_open() const;
   Result<void> check_cancelled() const;
+  Result<void> reconnect(const Error& lost);
   template <typename Step>
   Result<void> persist(Step step);
 
@@ -104,7 +110,7 @@ class TcpSenderSession : public TcpSender {
   ImageMessage image_;
   bool started_ = false;
   bool ended_ = false;
-  bool stopped_ = false;                ///< the receiver was, on purpose: nobody is there to connect to
+  std::optional<Error> failure_;        ///< why there is no connection any more: the series is over
   std::string state_;                   ///< what keeps the receiver from taking frames, in its words
   std::string reason_;                  ///< the first of those words, as reported
   std::uint64_t state_safe_below_ = 0;  ///< receipt_.safe_below when state_ began
@@ -142,41 +148,46 @@ Result<void> TcpSenderSession::connect(std::chrono::nanoseconds patience) {
   bool told = false;
   // A receiver that closes the connection with a reason is there, and answers at once.
   auto tell_ns = monotonic_ns() + (started_ && reason_.empty() ? 0 : first_wait_ns);
-  for (;;) {
+  for (auto pause = first_pause;; pause = std::min(2 * pause, last_pause)) {
     PEN_TRY(check_cancelled());
     if (const auto now_ns = monotonic_ns(); options_.on_wait && now_ns >= tell_ns) {
       options_.on_wait({address(), patience, std::chrono::nanoseconds(std::max<std::int64_t>(give_up_ns - now_ns, 0))});
       tell_ns = now_ns + wait_tell_ns;
       told = true;
     }
-    auto connected = connect_once();
+    auto connected = connect_once(give_up_ns);
     if (connected.ok() && told) options_.on_wait({address(), patience, {}, true});
     if (connected.ok()) return connected;
     const auto code = connected.error().code();
     const bool hopeless = code != Errc::disconnected && code != Errc::timed_out && code != Errc::no_place;
-    if (hopeless || monotonic_ns() > give_up_ns) {
-      const bool its_own_words = code == Errc::refused || code == Errc::no_place;  // with its address
-      return its_own_words ? connected : connected.error().with_context(address());
-    }
-    std::this_thread::sleep_for(retry_pause);
+    if (hopeless || monotonic_ns() > give_up_ns) return connected;
+    std::this_thread::sleep_for(pause);
   }
 }
 
-Result<void> TcpSenderSession::connect_once() {
-  socket_.reset();
+Result<void> TcpSenderSession::connect_once(std::int64_t give_up_ns) {
+  auto outcome = shake_hands(give_up_ns);
+  if (outcome.ok()) failure_.reset();
+  if (!outcome.ok()) socket_.reset();  // nothing else may be sent on it
+  return outcome;
+}
+
+Result<void> TcpSenderSession::shake_hands(std::int64_t give_up_ns) {
   received_.clear();
   greeted_ = false;
   end_sent_ = false;
-  PEN_ASSIGN(socket_, connect_to(options_.host, options_.port, options_.connect_timeout));
+  const auto left = std::chrono::milliseconds((give_up_ns - monotonic_ns()) / 1'000'000);
+  const auto timeout = std::min(std::max(left, first_pause), options_.connect_timeout);
+  PEN_ASSIGN(socket_, connect_to(options_.host, options_.port, timeout));
   socket_->tune(options_.send_buffer_bytes, 0);
   socket_->set_send_timeout(poll_interval);
   window_.rewind(0);
-  PEN_TRY(greet());
-  if (started_ && !receipt_.confirmed) PEN_TRY(send_start(tcp_flag_resume));
+  PEN_TRY(greet(std::min(give_up_ns, deadline_after(options_.connect_timeout))));
+  if (started_ && !receipt_.confirmed) PEN_TRY(send_start(tcp_flag_resume, give_up_ns));
   return {};
 }
 
-Result<void> TcpSenderSession::greet() {
+Result<void> TcpSenderSession::greet(std::int64_t give_up_ns) {
   TcpControl hello;
   hello.peer = options_.client;
   hello.token = options_.token;
@@ -184,18 +195,21 @@ Result<void> TcpSenderSession::greet() {
   hello.window_frames = options_.window_frames;
   hello.window_bytes = options_.window_bytes;
   PEN_TRY(send(encode_control(TcpKind::hello, window_.take_sequence(), hello)));
-  const auto give_up_ns = deadline_after(options_.connect_timeout);
-  while (!greeted_) {
-    if (monotonic_ns() > give_up_ns) return make_error(Errc::timed_out, "no answer to hello");
-    PEN_TRY(wait_for_replies());
-  }
-  return {};
+  return wait_for(greeted_, give_up_ns, "hello");
 }
 
-Result<void> TcpSenderSession::send_start(std::uint32_t flags) {
+Result<void> TcpSenderSession::send_start(std::uint32_t flags, std::int64_t give_up_ns) {
   start_answered_ = false;
   PEN_ASSIGN(start_sequence_, send_message(TcpKind::start, flags, encode_start(series_)));
-  while (!start_answered_) PEN_TRY(wait_for_replies());
+  return wait_for(start_answered_, give_up_ns, "the start message");
+}
+
+/// Until replies have set `done`.
+Result<void> TcpSenderSession::wait_for(const bool& done, std::int64_t give_up_ns, std::string_view what) {
+  while (!done) {
+    if (monotonic_ns() > give_up_ns) return make_error(Errc::timed_out, "{}: no answer to {}", address(), what);
+    PEN_TRY(wait_for_replies());
+  }
   return {};
 }
 
@@ -217,11 +231,16 @@ Result<std::uint64_t> TcpSenderSession::send_message(TcpKind kind, std::uint32_t
 Result<void> TcpSenderSession::send(Bytes bytes) {
   while (!bytes.empty()) {
     const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
-    PEN_ASSIGN(const auto sent, socket_->send_some(std::span(&piece, 1)));
+    PEN_ASSIGN(const auto sent, send_some(std::span(&piece, 1)));
     bytes = bytes.subspan(sent);
-    if (sent == 0) PEN_TRY(check_cancelled());
   }
   return {};
+}
+
+Result<std::size_t> TcpSenderSession::send_some(std::span<const iovec> pieces) {
+  PEN_ASSIGN(const auto sent, socket_->send_some(pieces), "{}", address());
+  if (sent == 0) PEN_TRY(check_cancelled());
+  return sent;
 }
 
 /// The window's unsent frames, and the end where it is due.
@@ -229,9 +248,8 @@ Result<void> TcpSenderSession::send_rest() {
   std::array<iovec, pieces_max> pieces;
   while (!window_.all_sent()) {
     const auto count = window_.gather(pieces);
-    PEN_ASSIGN(const auto sent, socket_->send_some(std::span(pieces).first(count)));
+    PEN_ASSIGN(const auto sent, send_some(std::span(pieces).first(count)));
     window_.sent(sent);
-    if (sent == 0) PEN_TRY(check_cancelled());
     if (monotonic_ns() - last_look_ns_ > look_interval_ns) PEN_TRY(read_replies());
   }
   if (!ended_ || end_sent_) return {};
@@ -246,6 +264,8 @@ template <typename Step>
 Result<void> TcpSenderSession::persist(Step step) {
   for (;;) {
     PEN_TRY(check_cancelled());
+    if (started_ && receipt_.confirmed) return check_open();
+    if (failure_) return *failure_;
     auto outcome = socket_ ? step() : make_error(Errc::disconnected, "{}: no connection", address());
     if (outcome.ok() || outcome.error().code() != Errc::disconnected) return outcome;
     // Its last words may say why.
@@ -254,20 +274,22 @@ Result<void> TcpSenderSession::persist(Step step) {
       if (!last_words.ok() && last_words.error().code() != Errc::disconnected) return last_words;
     }
     socket_.reset();
-    if (started_ && receipt_.confirmed) return check_open();
-    if (stopped_)
-      return make_error(Errc::disconnected, "{}: the receiver was stopped: frames below {} are acknowledged", address(),
-                        receipt_.safe_below);
-    if (++fruitless_connections_ > fruitless_connections_max)
-      return outcome.error().with_context(
-          fmt::format("{}: lost {} connections in a row{}{}", address(), fruitless_connections_,
-                      receipt_.refused > 0 ? ", rejecting " : "", receipt_.first_refusal));
-    PEN_TRY(connect(options_.reconnect_timeout));
+    const bool is_over = failure_ || (started_ && receipt_.confirmed);
+    if (is_over) continue;
+    if (auto again = reconnect(outcome.error()); !again.ok()) failure_ = again.error();
   }
 }
 
+Result<void> TcpSenderSession::reconnect(const Error& lost) {
+  if (++fruitless_connections_ > fruitless_connections_max)
+    return lost.with_context(fmt::format("lost {} connections in a row{}{}", fruitless_connections_,
+                                         receipt_.refused > 0 ? ", rejecting " : "", receipt_.first_refusal));
+  return connect(options_.reconnect_timeout);
+}
+
 Result<void> TcpSenderSession::begin(const Series& series) {
-  if (started_ && !receipt_.confirmed) PEN_TRY(flush());
+  if (started_ && !receipt_.confirmed && !failure_) PEN_TRY(flush());
+  failure_.reset();
   window_.clear();
   series_ = series;
   clear_state();
@@ -276,7 +298,7 @@ Result<void> TcpSenderSession::begin(const Series& series) {
   ended_ = end_sent_ = start_answered_ = false;
   fruitless_connections_ = 0;
   // Where the connection is lost meanwhile, the next one has sent the start already.
-  auto outcome = persist([&] { return start_answered_ ? Result<void>() : send_start(0); });
+  auto outcome = persist([&] { return start_answered_ ? Result<void>() : send_start(0, never_ns); });
   started_ = outcome.ok();
   return outcome;
 }
@@ -349,7 +371,7 @@ Result<Receipt> TcpSenderSession::finish(std::chrono::nanoseconds wait) {
 /// Waits a moment for something to come, and handles it.
 Result<void> TcpSenderSession::wait_for_replies() {
   PEN_TRY(check_cancelled());
-  PEN_ASSIGN(const bool any, socket_->readable(poll_interval));
+  PEN_ASSIGN(const bool any, socket_->readable(poll_interval), "{}", address());
   return any ? read_replies() : Result<void>();
 }
 
@@ -361,7 +383,7 @@ Result<void> TcpSenderSession::read_replies() {
   for (bool more = true; more && outcome.ok();) {
     auto got = socket_->receive_now(piece);
     const auto size = got.ok() ? *got : 0;
-    if (!got.ok()) outcome = std::move(got).error();
+    if (!got.ok()) outcome = got.error().with_context(address());
     received_.insert(received_.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(size));
     more = size == piece.size();
   }
@@ -389,8 +411,10 @@ Result<void> TcpSenderSession::handle(TcpKind kind, const TcpControl& reply) {
     case TcpKind::ack:
     case TcpKind::closed: break;
     case TcpKind::bye:
-      stopped_ = true;
-      return make_error(Errc::disconnected, "{}: the receiver was stopped", address());
+      // On purpose: nobody is there to connect to.
+      failure_ = Error(Errc::disconnected, fmt::format("{}: the receiver was stopped: frames below {} are acknowledged",
+                                                       address(), receipt_.safe_below));
+      return *failure_;
     default: return {};
   }
   if (!ours) return {};
@@ -416,7 +440,7 @@ Result<void> TcpSenderSession::handle(TcpKind kind, const TcpControl& reply) {
 Result<void> TcpSenderSession::handle_error(const TcpControl& reply) {
   const auto text = fmt::format("{}: {}", reply.code, reply.text);
   if (!greeted_) {
-    // Where others crowded it out, or its hello came late, the next one may get in.
+    // Other connections displaced it, or its hello was late: a retry may succeed.
     const bool may_try_again = reply.code == name(Errc::no_place) || reply.code == name(Errc::timed_out);
     return make_error(may_try_again ? Errc::no_place : Errc::refused, "{}: the receiver rejects the connection: {}",
                       address(), reply.text);

@@ -101,7 +101,7 @@ class Link:
             except LostError as problem:
                 self.drop()
                 if time.monotonic() + pause > give_up:
-                    text = f"{self.where}: no {self._peer} answered within {patience_s:g} s: {problem}"
+                    text = f"{self.where}: no connection to a {self._peer} within {patience_s:g} s: {problem}"
                     raise ConnectionLostError(f"{text}; {left()}" if left() else text) from problem
                 time.sleep(pause)
                 pause = min(2 * pause, LAST_PAUSE_S)

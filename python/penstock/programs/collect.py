@@ -43,7 +43,14 @@ def _why_not_bound(error: OSError) -> str:
 
 
 class _GoneError(Exception):
-    """The connection ends; the text goes to the client, where there is one."""
+    """The connection ends; the text goes to the client, where there is one.
+
+    Before the answer to its hello, a client connects again after the codes `timed_out` and `no_place`.
+    """
+
+    def __init__(self, text: str = "", code: str = "refused") -> None:
+        super().__init__(text)
+        self.code = code
 
 
 @dataclass
@@ -133,7 +140,7 @@ class Collector:
             await self._hear_hello(reader)
             del self._strangers[task]
             if self._known >= _CONNECTIONS_MAX:
-                raise _GoneError(f"the maximum of {_CONNECTIONS_MAX} connections is reached")
+                raise _GoneError(f"the maximum of {_CONNECTIONS_MAX} connections is reached", "no_place")
             self._known += 1
             try:
                 self.counts.connections += 1
@@ -143,7 +150,7 @@ class Collector:
         except _GoneError as problem:
             if str(problem):
                 with contextlib.suppress(OSError, TimeoutError):
-                    await answer.error(0, "refused", str(problem))
+                    await answer.error(0, problem.code, str(problem))
         except asyncio.CancelledError:
             if task in self._strangers:
                 return
@@ -168,7 +175,7 @@ class Collector:
             async with asyncio.timeout(_HELLO_S):
                 kind, _, text = await _message(reader, await reader.readexactly(HEADER_BYTES), hello=True)
         except TimeoutError as problem:
-            raise _GoneError(f"no hello within {_HELLO_S:g} s") from problem
+            raise _GoneError(f"no hello within {_HELLO_S:g} s", "timed_out") from problem
         self._greet(kind, text)
 
     async def _converse(self, reader: asyncio.StreamReader, answer: "_Answers") -> None:

@@ -74,6 +74,15 @@ TEST_F(LobbyTest, TheOldestIsCutOffForANewOne) {
   EXPECT_TRUE(next(lobby, listener_.socket).has_value());
 }
 
+TEST_F(LobbyTest, WhoSpeaksAtOnceGetsInHoweverManyComeMeanwhile) {
+  Lobby lobby(lines(2));
+  auto speaker = guest();
+  say(speaker, "hi\n");
+  std::vector<Socket> silent;
+  for (int i = 0; i < 20; ++i) silent.push_back(guest());
+  EXPECT_TRUE(next(lobby, listener_.socket).has_value());
+}
+
 TEST_F(LobbyTest, WhoSendsHalfAMessageIsCutOffWhenTimeIsUp) {
   Lobby lobby(lines(8, 50ms));
   auto half = guest();

@@ -268,6 +268,7 @@ TEST_F(TeamTest, ManyLeasesAndManyRecordsDoNotWaitForEachOther) {
 }
 
 TEST_F(TeamTest, WhatTwoRanksReceivedCountsOnce) {
+  config_.end_timeout_s = 60;  // it is whole once the first rank has all frames, and is to wait for the other one
   start(2);
   constexpr std::uint64_t frames = 200;
   for (auto& rank : ranks_) ASSERT_TRUE(rank->recorder.begin(series(frames), std::make_shared<Session>()).ok());

@@ -37,17 +37,14 @@ TcpHeader header_of(TcpKind kind, std::uint64_t sequence) {
   return header;
 }
 
-/// A client that sends bytes as it likes.
+/// One end of a connection that sends bytes as it likes.
 class RawClient {
  public:
-  explicit RawClient(std::uint16_t port) : socket_(connect_to("127.0.0.1", port, 5s).value()) {
-    socket_.set_receive_timeout(10s);
-  }
+  explicit RawClient(std::uint16_t port) : RawClient(connect_to("127.0.0.1", port, 5s).value()) {}
+  explicit RawClient(Socket socket) : socket_(std::move(socket)) { socket_.set_receive_timeout(10s); }
 
   void send(Bytes bytes) { ASSERT_TRUE(socket_.send_all(bytes).ok()); }
-  void hello() {
-    TcpControl control;
-    control.peer = "test";
+  void hello(const TcpControl& control = {}) {
     send(encode_control(TcpKind::hello, 0, control));
     EXPECT_EQ(read().first, TcpKind::hello);
   }
@@ -441,7 +438,23 @@ TEST(TcpHostile, ConnectionsAreBounded) {
   second.hello();
   RawClient third(receiver.port);
   third.send(encode_control(TcpKind::hello, 0, {}));
-  expect_error(third.read_error(), 0, "refused", "2 connections are open");
+  expect_error(third.read_error(), 0, "no_place", "2 connections are open");
+}
+
+/// The receiver has not noticed that the connection of before is lost, and its series is open.
+TEST(TcpHostile, AClientThatComesBackTakesThePlaceOfItsLostConnection) {
+  TcpSourceOptions options;
+  options.connections_max = 2;
+  Receiver receiver(options);
+  TcpControl hello;
+  hello.client = "sender 1";
+  RawClient other(receiver.port), lost(receiver.port), back(receiver.port);
+  other.hello();
+  lost.hello(hello);
+  lost.start(sample_series("open"));
+  EXPECT_EQ(lost.read().first, TcpKind::ack);
+  back.hello(hello);
+  expect_error(lost.read_error(), 0, "refused", "has connected again");
 }
 
 /// A client that has said hello and sends nothing gives its place to one that comes, unless it has an open series.
@@ -468,7 +481,7 @@ TEST(TcpHostile, SilentClientsGiveTheirPlacesToOthers) {
   // Those who came are silent for too short a time, and the one of before has an open series.
   RawClient third(receiver.port);
   third.send(encode_control(TcpKind::hello, 0, {}));
-  expect_error(third.read_error(), 0, "refused", "3 connections are open");
+  expect_error(third.read_error(), 0, "no_place", "3 connections are open");
   busy.image(sample_series("open"), 0, 2);
   ASSERT_TRUE(receiver.sink.wait_for_frames(1));
 }
@@ -500,28 +513,90 @@ TEST(TcpHostile, StrangersKeepNobodyOutWhoHasTheToken) {
   }
 }
 
+/// A receiver that answers as the test says.
+class FakeReceiver {
+ public:
+  TcpSenderOptions sender_options() const {
+    TcpSenderOptions options;
+    options.port = listener_.port;
+    options.connect_timeout = 30s;
+    options.reconnect_timeout = 300ms;
+    return options;
+  }
+  /// The next connection.
+  RawClient next() {
+    EXPECT_TRUE(is_called(20s));
+    return RawClient(Socket(::accept4(listener_.socket.descriptor(), nullptr, nullptr, SOCK_CLOEXEC)));
+  }
+  bool is_called(std::chrono::milliseconds within) { return listener_.socket.readable(within).value(); }
+  /// A sender whose series has begun here, and whose connection is lost then.
+  std::unique_ptr<TcpSender> abandoned_sender(const Series& series) {
+    auto opened = std::async(std::launch::async, [this, series] {
+      auto sender = TcpSender::open(sender_options()).value();
+      EXPECT_TRUE(sender->begin(series).ok());
+      return sender;
+    });
+    auto connection = next();
+    EXPECT_EQ(connection.read().first, TcpKind::hello);
+    connection.send(encode_control(TcpKind::hello, 0, {}));
+    EXPECT_EQ(connection.read().first, TcpKind::start);
+    TcpControl ack;
+    ack.series_unique_id = series.unique_id;
+    connection.send(encode_control(TcpKind::ack, 1, ack));
+    return opened.get();
+  }
+
+ private:
+  Listener listener_ = listen_on("127.0.0.1", 0, 0).value();
+};
+
 /// Strangers connect between its connection and its hello, or its hello comes late.
 TEST(TcpHostile, ASenderThatStrangersCrowdOutTriesAgain) {
-  const auto listener = listen_on("127.0.0.1", 0, 0).value();
-  TcpSenderOptions options;
-  options.port = listener.port;
-  auto opened = std::async(std::launch::async, [&] { return TcpSender::open(options); });
-  const auto next = [&] {
-    pollfd more{listener.socket.descriptor(), POLLIN, 0};
-    const bool has_come = ::poll(&more, 1, 20'000) == 1;
-    return Socket(has_come ? ::accept4(more.fd, nullptr, nullptr, SOCK_CLOEXEC) : -1);
-  };
+  FakeReceiver receiver;
+  auto opened = std::async(std::launch::async, [&] { return TcpSender::open(receiver.sender_options()); });
   for (const auto code : {Errc::no_place, Errc::timed_out}) {
     TcpControl why;
     why.code = name(code);
     why.text = "too many";
-    auto first = next();
-    ASSERT_TRUE(first.send_all(encode_control(TcpKind::error, 0, why)).ok());
+    receiver.next().send(encode_control(TcpKind::error, 0, why));
   }
-  auto last = next();
-  ASSERT_TRUE(last.send_all(encode_control(TcpKind::hello, 0, {})).ok());
+  receiver.next().send(encode_control(TcpKind::hello, 0, {}));
   EXPECT_TRUE(opened.get().ok());
 }
+
+/// It neither waits for ever nor sends frames to a receiver that has not answered.
+class TcpGivesUp : public ::testing::TestWithParam<bool> {};
+
+TEST_P(TcpGivesUp, OnceWhenTheReceiverDoesNotAnswer) {
+  const bool answers_hello = GetParam();
+  FakeReceiver receiver;
+  const auto series = sample_series("s", 4);
+  const auto sender = receiver.abandoned_sender(series);
+  std::vector<RawClient> connections;
+  std::jthread silent([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      if (!receiver.is_called(10ms)) continue;
+      connections.push_back(receiver.next());
+      if (answers_hello) connections.back().send(encode_control(TcpKind::hello, 0, {}));
+    }
+  });
+  Result<void> sent;
+  for (std::uint64_t i = 0; i < 1000 && sent.ok(); ++i) {  // the kernel may take some before it notices the loss
+    if (sent = sender->put(sample_frame(series, i)); sent.ok()) sent = sender->flush();
+    std::this_thread::sleep_for(1ms);
+  }
+  ASSERT_FALSE(sent.ok());
+  EXPECT_EQ(sent.error().code(), Errc::timed_out) << sent.error().message();
+  silent.request_stop();
+  silent.join();
+  const auto ended = sender->end();
+  ASSERT_FALSE(ended.ok());
+  EXPECT_EQ(ended.error().message(), sent.error().message());
+  EXPECT_FALSE(receiver.is_called(0ms)) << "it does not try again";
+}
+
+INSTANTIATE_TEST_SUITE_P(To, TcpGivesUp, testing::Bool(),
+                         [](const auto& each) { return each.param ? "TheStart" : "TheHello"; });
 
 TEST(TcpHostile, WrongTokensTakeNoPlace) {
   TcpSourceOptions options;

@@ -382,7 +382,7 @@ def test_a_recorder_that_stops_closes_the_series(record: Record, tmp_path: Path)
 def test_what_is_wrong_is_reported_before_anything_is_sent(
     record: Record, tmp_path: Path, free_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ConnectionLostError, match=r"no recorder answered .*\b0\.2 s"):
+    with pytest.raises(ConnectionLostError, match=r"no connection to a recorder .*\b0\.2 s"):
         small(f"127.0.0.1:{free_port}", connect_timeout=0.2)
     monkeypatch.setenv("PENSTOCK_TOKEN", "open sesame")
     recorder = record(tmp_path)

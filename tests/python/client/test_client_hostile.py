@@ -93,7 +93,7 @@ ANSWERS: list[tuple[bytes, str]] = [
     (message(ERROR, 0, {"code": "refused", "message": "go away"}), r"go away \(refused\)"),
     (raw(HELLO, cbor2.dumps([1])), "is not a map"),
     (raw(HELLO, b"\xff\xff"), "is not CBOR"),
-    (b"", "no recorder answered"),
+    (b"", "no connection to a recorder"),
 ]
 
 
@@ -135,7 +135,7 @@ def test_hostile_answers_to_the_c_client(library: ctypes.CDLL, said: bytes) -> N
     words = ctypes.string_at(library.penstock_error(series)).decode()
     library.penstock_free(series)
     if not said:
-        assert (status, "no recorder answered" in words) == (2, True)
+        assert (status, "no connection to a recorder" in words) == (2, True)
     elif b"go away" in said:
         assert (status, "the connection" in words, "go away" in words) == (3, True, True)
     else:

@@ -19,7 +19,7 @@ from collector import Collector, batches_of
 from conftest import Record
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_client import ACK, ERROR, Client, frames_of, message
+from plain_client import ACK, ERROR, HELLO, Client, frames_of, message
 
 from penstock.cli.record.collect import counts_text
 from penstock.client import Values
@@ -233,6 +233,24 @@ def test_strangers_keep_nobody_out_who_has_the_token(
             strangers.enter_context(socket.create_connection((host, int(port)), timeout=20))
             with Values(collector.address, token="secret") as values:
                 values.send(a=1, frame=0)
+
+
+def last_words(connection: socket.socket) -> bytes:
+    return b"".join(iter(lambda: connection.recv(1 << 16), b""))
+
+
+def test_a_client_learns_that_it_may_connect_again(collect: Collect) -> None:
+    """After a late hello, and while all places are taken."""
+    collector = collect()
+    host, port = collector.address.rsplit(":", 1)
+    with contextlib.ExitStack() as others:
+        late = others.enter_context(socket.create_connection((host, int(port)), timeout=20))
+        for _ in range(256):
+            others.enter_context(Client(collector.address))
+        more = others.enter_context(socket.create_connection((host, int(port)), timeout=20))
+        more.sendall(message(HELLO, 0, {"type": "hello", "name": "one more"}))
+        assert b"no_place" in last_words(more)
+        assert b"timed_out" in last_words(late)
 
 
 def test_what_was_acknowledged_survives_a_kill_and_comes_once(collect: Collect, tmp_path: Path) -> None:
@@ -462,7 +480,7 @@ def test_rows_of_very_many_channels_and_large_values_find_room(collect: Collect)
 
 
 def test_errors_say_that_the_other_end_is_a_collector(collect: Collect, free_port: int) -> None:
-    with pytest.raises(ConnectionLostError, match=r"no collector answered .*\b0\.1 s"):
+    with pytest.raises(ConnectionLostError, match=r"no connection to a collector .*\b0\.1 s"):
         Values(f"127.0.0.1:{free_port}", connect_timeout=0.1)
     collector = collect()
     values = Values(collector.address, reconnect_timeout=0.2)
@@ -470,7 +488,9 @@ def test_errors_say_that_the_other_end_is_a_collector(collect: Collect, free_por
     values.flush(20)
     collector.stop(signal.SIGKILL)
     values.send(a=1, frame=1)
-    with pytest.raises(ConnectionLostError, match=r"no collector answered.*; 1 batch is not acknowledged"):
+    with pytest.raises(
+        ConnectionLostError, match=r"no connection to a collector.*; 1 batch is not acknowledged"
+    ):
         values.close()
 
 
