@@ -220,8 +220,28 @@ def in_use(case: dict[str, Any]) -> str:
     return next((f"up to {100 * most:g} %" for most in _CLASSES if share <= most), "more")
 
 
+def by_limit(cases: list[dict[str, Any]]) -> Iterator[str]:
+    """Yields the table of docs/explanation/measuring.md, and the runs that gave no answer."""
+    yield "| Limit / needed | Runs | right, 95 % | right, likely | wrong | cannot tell | failed or invalid |"
+    yield f"| --- |{' ---: |' * 6}"
+    ordered = sorted(cases, key=lambda case: case["factor"])
+    for factor, group in itertools.groupby(ordered, key=lambda case: case["factor"]):
+        of = list(group)
+        right = [case for case in of if is_right(case)]
+        certain = sum(case["confidence"] == 0.95 for case in right)
+        wrong = sum(is_right(case) is False for case in of)
+        undecided = sum(case["answer"] == "cannot tell" for case in of)
+        others = len(of) - len(right) - wrong - undecided
+        counts = (len(of), certain, len(right) - certain, wrong, undecided, others)
+        yield f"| {factor:g} | {' | '.join(map(str, counts))} |"
+
+
 def summarize(all_cases: list[dict[str, Any]]) -> Iterator[str]:
     cases = [case for case in all_cases if case["answer"] != "failed"]
+    yield from by_limit(all_cases)
+    yield ""
+    yield f"{len(all_cases) - len(cases)} of {len(all_cases)} verdicts failed. What follows leaves them out."
+    yield ""
     columns = (
         "processors in use",
         "runs",
