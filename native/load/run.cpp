@@ -109,9 +109,7 @@ Json made_by(const std::vector<Json>& parts) {
   return Made::merged(of_ranks);
 }
 
-}  // namespace
-
-Result<Outcome> run_load(const LoadPlan& plan, const RunContext& context) {
+Result<Outcome> measure(const LoadPlan& plan, const RunContext& context) {
   PEN_TRY(check_ranks(plan, context.team));
   const DirectRefusals refusals;
   PEN_ASSIGN(const auto backend, make_any_backend(plan.for_rank(context.team.rank()), context));
@@ -128,6 +126,14 @@ Result<Outcome> run_load(const LoadPlan& plan, const RunContext& context) {
                    {"machine", {{"before", before}, {"after", machine_counters()}}}};
   document.update(measured.fields);
   return Outcome{std::move(document), measured.left_behind};
+}
+
+}  // namespace
+
+Result<Outcome> run_load(const LoadPlan& plan, const RunContext& context) {
+  auto outcome = measure(plan, context);
+  context.made->close();
+  return outcome;
 }
 
 Result<Outcome> run_together(const LoadPlan& plan, const RunContext& context, JobTeam& team) {

@@ -40,9 +40,10 @@ Json to_list(const Ranges& ranges) {
 
 }  // namespace
 
-void Made::ask(std::uint64_t number, Name name) {
+bool Made::ask(std::uint64_t number, Name name) {
   MutexLock lock(mutex_);
-  add(of(name), number);
+  if (!closed_) add(of(name), number);
+  return !closed_;
 }
 
 void Made::gone(std::uint64_t number, Name name) {
@@ -53,6 +54,11 @@ void Made::gone(std::uint64_t number, Name name) {
 void Made::handled(NamesHandled names) {
   MutexLock lock(mutex_);
   names_.push_back(std::move(names));
+}
+
+void Made::close() {
+  MutexLock lock(mutex_);
+  closed_ = true;
 }
 
 Json Made::to_json() const {

@@ -29,12 +29,14 @@ class Made {
  public:
   enum class Name { complete, partial };
 
-  /// Before the storage is asked to create file `number`.
-  void ask(std::uint64_t number, Name name = Name::complete);
+  /// Before the storage is asked to create file `number`; false if the record is closed, and nothing may be created.
+  [[nodiscard]] bool ask(std::uint64_t number, Name name = Name::complete);
   /// The storage did not create the file, or it was removed or renamed.
   void gone(std::uint64_t number, Name name = Name::complete);
   void handled(NamesHandled names);
 
+  /// Threads that the run has given up on create nothing afterwards.
+  void close();
   /// {files, partial: [[first, last], …], names: [{operation, tree, thread, done, attempted}, …]}
   Json to_json() const;
   /// The same of several ranks; null if one of them has not reported.
@@ -45,6 +47,7 @@ class Made {
   Ranges& of(Name name) PEN_REQUIRES(mutex_) { return name == Name::complete ? files_ : partial_; }
 
   mutable Mutex mutex_;
+  bool closed_ PEN_GUARDED_BY(mutex_) = false;
   Ranges files_ PEN_GUARDED_BY(mutex_);
   Ranges partial_ PEN_GUARDED_BY(mutex_);
   std::vector<NamesHandled> names_ PEN_GUARDED_BY(mutex_);

@@ -435,8 +435,10 @@ class FramesRun : public std::enable_shared_from_this<FramesRun> {
     const auto levels = buffer_.levels(now_ns());
     const auto unfinished = pacing_.due - pacing_.dropped - all.written - all.failed;
     if (all.problem.empty() && behind > 0)
-      all.problem = make_error(Errc::timed_out, "{} frames were not written {} s after the last one was due",
-                               unfinished, plan_.drain_timeout_s);
+      all.problem = *told_to_stop_
+                        ? make_error(Errc::timed_out, "{} frames were not written when the run was ended", unfinished)
+                        : make_error(Errc::timed_out, "{} frames were not written {} s after the last one was due",
+                                     unfinished, plan_.drain_timeout_s);
     Json fields = {{"frames", counts(all, unfinished)},
                    {"seconds", times(all)},
                    {"buffer",

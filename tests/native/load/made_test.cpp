@@ -6,6 +6,7 @@
 #include <fstream>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "../support/fault_env.hpp"
 #include "load_fixture.hpp"
@@ -33,7 +34,7 @@ TEST(MadeRecord, KeepsTheNumbersOfASetInAsFewRangesAsPossible) {
   for (int i = 0; i < 3000; ++i) {
     const std::uint64_t number = random() % 40;
     if (random() % 2 == 0) {
-      made.ask(number, Name::partial);
+      ASSERT_TRUE(made.ask(number, Name::partial));
       expected.insert(number);
     } else {
       made.gone(number, Name::partial);
@@ -48,8 +49,8 @@ TEST(MadeRecord, KeepsTheNumbersOfASetInAsFewRangesAsPossible) {
 
 TEST(MadeRecord, OfRanksIsUnknownIfOneOfThemHasNotReported) {
   Made one, other;
-  one.ask(0);
-  other.ask(1);
+  ASSERT_TRUE(one.ask(0));
+  ASSERT_TRUE(other.ask(1));
   other.handled({"file_create", 3, 1, 4, 5});
   const auto all = Made::merged({one.to_json(), other.to_json()});
   EXPECT_EQ(numbers_in(all["files"]), (std::set<std::uint64_t>{0, 1}));
@@ -124,6 +125,27 @@ TEST_F(MadeByARun, IsNotWhatWasInTheWay) {
     EXPECT_TRUE(there.contains(6) && !there.contains(7));
     EXPECT_EQ(numbers_in(run_made["partial"]), is_complete ? std::set<std::uint64_t>{7} : std::set<std::uint64_t>{});
     for (const auto& entry : fs::directory_iterator(folder_)) fs::remove(entry);
+  }
+}
+
+/// The storage hangs, the run gives up, and then the storage goes on.
+TEST_F(MadeByARun, IsAllThatIsEverCreated) {
+  static testing::FaultEnv env;  // threads that are left behind use it
+  static std::atomic<bool> hangs{true};
+  env.faults->on_write = [](auto, auto) -> Result<void> {
+    for (int i = 0; hangs && i < 10'000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return {};
+  };
+  auto plan = frames({{"rate_hz", 1000}, {"buffer_frames", 20}});
+  plan["drain_timeout_s"] = 0.1;
+  const auto outcome = run(plan, env);
+  ASSERT_TRUE(outcome) << outcome.error().message();
+  EXPECT_TRUE(outcome->left_behind);
+  hangs = false;
+  while (env.faults->writes < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; i < 30; ++i) {
+    EXPECT_EQ(numbers_in(run_made["files"]), there()) << i;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
 
