@@ -119,6 +119,9 @@ def _charged(measured: Measured, charged: Sequence[Step]) -> Decision:
     reasons = [_charge(first)]
     if exclusive:
         return Decision("no", reasons)
+    bounds = measured.bounds
+    if bounds is not None and bounds.high < measured.needed_bytes_per_s:
+        return Decision("no", [_too_slow(measured, bounds.high), *reasons])
     if certain:
         reasons.append("other programs used the same storage meanwhile, so it may be faster without them")
     elif any(step.alone is not None and step.alone.certain for step in lossy):
@@ -127,9 +130,6 @@ def _charged(measured: Measured, charged: Sequence[Step]) -> Decision:
         reasons.append("the storage alone missed the rate by less than a tenth of the time of its writes")
     else:
         reasons.append("no frame was lost in this time")
-    bounds = measured.bounds
-    if bounds is not None and bounds.high < measured.needed_bytes_per_s:
-        return Decision("no", [*reasons, _too_slow(measured, bounds.high)])
     return Decision("likely no", reasons)
 
 
@@ -268,7 +268,7 @@ def _all_disturbed(measured: Measured) -> Decision:
     if bounds.low >= LIKELY_YES_FACTOR * needed and full is not None and not too_good(full):
         return Decision("likely yes", [f"{found}, beside other programs", *reasons])
     if bounds.expected < LIKELY_NO_FACTOR * needed:
-        alone = f"{found}; without other programs about {human_rate(bounds.expected)} can be expected"
+        alone = f"{found}; without other programs it may reach about {human_rate(bounds.expected)}"
         return Decision("likely no", [alone, *reasons])
     if (steady := _steady_bytes_per_s(measured)) is not None and steady < STEADY_NO_FACTOR * needed:
         same = f"each run reached {human_rate(steady)} of the required {human_rate(needed)}"

@@ -44,29 +44,25 @@ def _compressed(measured: Measured) -> Iterator[str]:
 
 
 def _faster(measured: Measured) -> Iterator[str]:
-    sustained, needed = _sustained(measured), measured.needed_bytes_per_s
-    if sustained is None or sustained <= 0:
+    """From what was measured: what the storage would do without other programs is an estimate."""
+    needed = measured.needed_bytes_per_s
+    sustained = measured.bytes_per_s if _is_found(measured) else measured.bounds and measured.bounds.measured
+    if not sustained:
         return
     if sustained >= needed:
         yield from _stalls(measured, sustained)
         return
     factor = human_number(needed / sustained, 2)
     yield f"use storage that is at least {factor} times as fast: {_seen(measured, sustained)}"
-    ratio = math.ceil(10.5 * needed / sustained) / 10
+    ratio = math.ceil(10.5 * (_ratio_of(measured) * needed / sustained)) / 10
     yield f"compress: with a ratio of {ratio:g} or more the frames fit; measure with --ratio {ratio:g}"
     fits_hz = sustained / measured.frame_bytes / (1 + GROWTH_MAX)
     yield f"reduce the frame rate: about {human_hz(fits_hz, 3)} of this detector fits"
 
 
-def _sustained(measured: Measured) -> float | None:
-    """What a search found; without one, what can be expected without other programs."""
-    if _is_found(measured):
-        return measured.bytes_per_s
-    bounds = measured.bounds
-    if bounds is None:
-        return None
-    was_disturbed = _DISTURBED * bounds.measured < bounds.expected < math.inf
-    return bounds.expected if was_disturbed else bounds.measured
+def _ratio_of(measured: Measured) -> float:
+    """Of the frames that were written: 1 if they were not to be compressed ones."""
+    return _number_of(measured.command, "--ratio") or 1
 
 
 def _is_found(measured: Measured) -> bool:
@@ -74,13 +70,14 @@ def _is_found(measured: Measured) -> bool:
 
 
 def _seen(measured: Measured, sustained: float) -> str:
-    """ "this one reached 1.76 GB/s, unpaced, of 4.5 GB/s; without other programs about … can be expected"."""
+    """ "this one reached 1.76 GB/s, unpaced, of 4.5 GB/s; without other programs it may reach …"."""
     needed, bounds = human_rate(measured.needed_bytes_per_s), measured.bounds
     if _is_found(measured) or bounds is None:
         return f"this one sustains {human_rate(sustained)} of {needed}"
-    seen = f"this one reached {human_rate(bounds.measured)}, unpaced, of {needed}"
-    expected = f"; without other programs about {human_rate(sustained)} can be expected"
-    return seen if sustained == bounds.measured else seen + expected
+    seen = f"this one reached {human_rate(sustained)}, unpaced, of {needed}"
+    if not _DISTURBED * bounds.measured < bounds.expected < math.inf:
+        return seen
+    return f"{seen}; without other programs it may reach about {human_rate(bounds.expected)}"
 
 
 def _stalls(measured: Measured, sustained: float) -> Iterator[str]:
