@@ -166,7 +166,7 @@ def main() -> int:
         print(f"warning: {free / 1e9:.0f} GB are free; tests may need {SPACE_BYTES / 1e9:.0f} GB", flush=True)
     started = time.monotonic()
     leftovers.remove_leftovers()
-    with leftovers.run_directory() as environment:
+    with leftovers.run_directories() as environment:
         os.environ.update(environment)
         try:
             runner.run()

@@ -107,30 +107,54 @@ gates = (["a"], ["b"], ["b", "c"], ["d"], [], list("wxyz"))
 print([flaky.verdict(names) for names in gates])
 """
 
+# No other run sees what is left: its memory is a directory of the test, and its number that of no process.
 LEFT = """
 import leftovers, subprocess, os, sys, time
 from pathlib import Path
-at = Path(os.environ["TMPDIR"]).resolve() / "pst-999999999-1"
+leftovers.MEMORY = Path(sys.argv[1], "memory")
+pid = (1 << 22) + os.getpid()  # above every pid_max
+at = Path(os.environ["TMPDIR"]).resolve() / f"pst-{pid}-{time.time_ns()}"
 (at / "mounted").mkdir(parents=True)
 if os.geteuid() == 0:
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", at / "mounted"], check=True)
-in_memory = Path(f"/dev/shm/{at.name}-{os.getpid()}")
-in_memory.mkdir()
+in_memory = leftovers.MEMORY / at.name
+in_memory.mkdir(parents=True)
+(in_memory / "segment").touch()
 left = subprocess.Popen(["sleep", "600"], env={**os.environ, leftovers.RUN: at.name})
 while at.name.encode() not in Path(f"/proc/{left.pid}/environ").read_bytes():
     time.sleep(0.01)  # its program begins
-with leftovers.run_directory() as own:
+with leftovers.run_directories() as own:
     leftovers.remove_leftovers()
     print(left.wait(timeout=60), at.exists(), in_memory.exists(), Path(own["TMPDIR"]).is_dir())
-print(os.listdir(os.environ["TMPDIR"]), (at / "mounted").is_mount())
+print(os.listdir(os.environ["TMPDIR"]), os.listdir(leftovers.MEMORY), (at / "mounted").is_mount())
+"""
+ELSEWHERE = """
+import leftovers, sys, time
+from pathlib import Path
+leftovers.MEMORY = Path(sys.argv[1], "memory")
+left = leftovers.MEMORY / f"pst-{1 << 22}-{time.time_ns()}"
+left.mkdir(parents=True)
+leftovers.remove_directories()
+print(left.exists())
+"""
+OWN = """
+import leftovers, os, sys
+from pathlib import Path
+with leftovers.run_directories() as own:
+    memory = Path(own["PENSTOCK_TEST_MEMORY"])
+    print(memory.parent, oct(memory.stat().st_mode & 0o7777))
+    print(own["OMPI_MCA_btl_vader_backing_directory"] == str(memory))
+    (memory / "segment").touch()
+    (memory / "directory").mkdir()
+print(memory.exists())
 """
 OTHER = """
 import leftovers, subprocess, sys
 from pathlib import Path
-look = "import leftovers; leftovers.remove_leftovers()"
-with leftovers.run_directory() as own:
+look = "import leftovers; leftovers.remove_directories()"
+with leftovers.run_directories() as own:
     subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", look], check=True)
-    print(Path(own["TMPDIR"]).is_dir())
+    print(Path(own["TMPDIR"]).is_dir(), Path(own["PENSTOCK_TEST_MEMORY"]).is_dir())
 """
 HELD = """
 import sys
@@ -235,13 +259,21 @@ def test_what_a_killed_run_left_is_removed(tmp_path: Path, name: str) -> None:
     (tmp_path / "plain").mkdir()
     (tmp_path / "with blank").mkdir()
     (tmp_path / "link").symlink_to("plain")
-    assert run(tmp_path, LEFT, TMPDIR=str(tmp_path / name))[-2:] == ["-9 False False True", "[] False"]
+    assert run(tmp_path, LEFT, TMPDIR=str(tmp_path / name))[-2:] == ["-9 False False True", "[] [] False"]
 
 
-def test_run_in_another_namespace_keeps_its_directory(tmp_path: Path) -> None:
+def test_run_that_was_killed_with_another_tmpdir_leaves_nothing_in_memory(tmp_path: Path) -> None:
+    assert run(tmp_path, ELSEWHERE)[-1] == "False"
+
+
+def test_run_has_a_directory_in_memory_that_ranks_of_all_users_can_use(tmp_path: Path) -> None:
+    assert run(tmp_path, OWN, TMPDIR=str(tmp_path))[-3:] == ["/dev/shm 0o1777", "True", "False"]
+
+
+def test_run_in_another_namespace_keeps_its_directories(tmp_path: Path) -> None:
     if subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], check=False).returncode != 0:
         pytest.skip("requires the right to make a namespace of processes")
-    assert run(tmp_path, OTHER, TMPDIR=str(tmp_path))[-1] == "True"
+    assert run(tmp_path, OTHER, TMPDIR=str(tmp_path))[-1] == "True True"
 
 
 def test_build_ends_though_a_program_that_it_started_holds_its_output(tmp_path: Path) -> None:
