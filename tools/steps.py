@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
-from results import FAILURE_LINES, Outcome, indented
+from results import FAILURE_LINES, SKIPPED, Case, Outcome, indented
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "test-results"
@@ -147,14 +147,18 @@ class Runner:
                 code, more_s, _ = self._execute(command, output, beside, gives_way=False)
                 used_s += more_s
         self._exit_codes[name] = code
-        seconds, ok = time.monotonic() - started, code == 0
+        seconds, skipped = time.monotonic() - started, code == SKIPPED and command.junit is None
+        ok = code == 0 or skipped
         self.outcomes[name].parts.append((command.what, seconds, used_s, ok))
+        printed = log.read_bytes()[begun_at:].decode(errors="replace")
+        last = [line for line in printed.splitlines() if line.strip()][-FAILURE_LINES:]
+        if skipped:
+            case = Case(f"{name}: {command.what}", "skipped", seconds, reason=last[-1] if last else "")
+            self.outcomes[name].cases.append(case)
         if not ok:
-            printed = log.read_bytes()[begun_at:].decode(errors="replace")
             if beside:
                 say(printed)
             if command.junit is None:
-                last = [line for line in printed.splitlines() if line.strip()][-FAILURE_LINES:]
                 self.outcomes[name].said.append(f"{name}: {command.what} failed\n{indented(last)}")
             why = f"killed after {LIMIT_S} s" if seconds >= LIMIT_S else f"exit code {code}"
             say(f"run_tests: {name}: {command.what} failed ({why}): {' '.join(command.arguments)}")

@@ -71,6 +71,20 @@ cases = [long, Case("store.Fits", "passed", 14.0)]
 print(budget.over_limit(cases))
 print(budget.by_directory(cases[:1], 0.0), budget.by_directory(cases[1:], 7.0))
 """
+NO_LINTER = """
+import sys
+from pathlib import Path
+import steps
+from results import skips, total_of
+from steps import Command, Runner, Step
+
+steps.RESULTS = Path(sys.argv[1])
+lint = (Command("prose", ("sh", "-c", "echo no linter; exit 77")), Command("ruff", ("true",)))
+runner = Runner({"lint": Step(lint)})
+runner.run()
+print(skips(total_of(runner.outcomes.values()).of("skipped")))
+print([str(each) for each in runner.outcomes.values()], [each.ok for each in runner.outcomes.values()])
+"""
 SKIPPED = """
 import sys
 from pathlib import Path
@@ -217,6 +231,12 @@ def test_failed_test_is_repeated_and_reported_as_flaky_if_it_passes(tmp_path: Pa
 
 def test_skipped_tests_say_why(tmp_path: Path) -> None:
     assert run(tmp_path, SKIPPED)[-1] == "['    1 skipped: no holes here', '    1 skipped: no kernel']"
+
+
+def test_linter_that_is_not_installed_is_among_the_skips(tmp_path: Path) -> None:
+    printed = run(tmp_path, NO_LINTER)
+    assert printed[-2] == "['    1 skipped: no linter']"
+    assert printed[-1] == "['0 passed, 0 failed, 1 skipped'] [True]"
 
 
 def test_sanitizer_finding_and_missing_program_are_no_skips(tmp_path: Path) -> None:
