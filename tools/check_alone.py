@@ -1,9 +1,10 @@
-"""Compiles headers and sources of native/ alone, without the shared headers.
+"""Compiles headers and sources of native/, and sources of tests/native/, alone, without the shared headers.
 
-A file that leans on what another one happened to include breaks at the next reordering; this finds
-it now. A header that has a source of its name is not compiled by itself, as the source includes it
-first (clang-format). Needs a configured build/tidy
-(scripts/build --configure-only tidy). ccache, if it is there, knows what has not changed.
+A file that uses what another one happened to include breaks at the next reordering; this finds it
+now. A name that shadows another one is an error here; in the batches of a build it is not. A header
+that has a source of its name is not compiled by itself, as the source includes it first
+(clang-format). Needs a configured build/tidy (scripts/build --configure-only tidy). ccache, if it is
+there, knows what has not changed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from native_sources import DATABASE, ROOT, compile_commands, headers
 
+FOLDERS = ("native", "tests/native")
 STUBS = ROOT / "build" / "tidy" / "alone"
 CACHE = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}  # as the build's launcher has it
 
@@ -60,7 +62,7 @@ def check_source(source: Path, commands: dict[Path, list[str]]) -> bool:
 def check(file: Path, source: Path, arguments: list[str]) -> bool:
     """Compiles `source`. Prints the compiler's words, as those of `file`, if it cannot."""
     launcher = ["ccache"] if shutil.which("ccache") else []
-    name = file.relative_to(ROOT / "native")
+    name = file.relative_to(ROOT)
     result = STUBS / name.with_name(name.name + ".o")
     result.parent.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
@@ -78,10 +80,10 @@ def check(file: Path, source: Path, arguments: list[str]) -> bool:
 
 def stub(header: Path, suffix: str) -> Path:
     """A source that only includes the header: `#pragma once` in a main file is a warning."""
-    name = header.relative_to(ROOT / "native")
+    name = header.relative_to(ROOT)
     source = STUBS / name.with_name(name.name + suffix)
     source.parent.mkdir(parents=True, exist_ok=True)
-    source.write_text(f'#include "{name}"\n', encoding="utf-8")
+    source.write_text(f'#include "{header.relative_to(ROOT / "native")}"\n', encoding="utf-8")
     return source
 
 
@@ -97,7 +99,7 @@ def main() -> int:
     sources = [
         source
         for source in sorted(commands)
-        if source.is_relative_to(ROOT / "native") and source.suffix == ".cpp"
+        if any(source.is_relative_to(ROOT / folder) for folder in FOLDERS) and source.suffix == ".cpp"
     ]
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         results = [pool.submit(check_header, header, commands) for header in found]

@@ -1,10 +1,10 @@
 """Removes what the tests of a killed run left behind, so that it neither fails nor slows the next run.
 
-A run marks what its tests make. Their temporary files, and so their mounts and the files behind their loop
-devices, are in a directory named after the runner, which holds a lock on it; names in /dev/shm begin with
-that name. Its processes inherit RUN in their environment. Network namespaces and control groups are named
-after the process that made them. A new run removes what belongs to processes that have ended, and no
-directory that is locked: its process may be in another namespace.
+A run marks what its tests make. The runner makes two directories of its own name, one for temporary files and
+one in memory, and locks both. Mounts of tests, and files behind their loop devices, are in them. Processes of
+a run inherit RUN in their environment. Network namespaces and control groups are named after the process that
+made them. A new run removes what belongs to processes that have ended. It leaves a locked directory alone, as
+the process that locked it may be in another namespace.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 RUN = "PENSTOCK_TEST_RUN"
+IN_MEMORY = "PENSTOCK_TEST_MEMORY"  # /dev/shm in tests that are run by hand
 ROUNDS = 20  # of killing: a process may just be starting another one
 _SEGMENTS_OF_RANKS = "OMPI_MCA_btl_vader_backing_directory"  # which killed ranks leave behind
 _DIRECTORY = re.compile(r"pst-(\d+)-(\d+)")
 _NAMESPACE = re.compile(r"pen-(\d+)-[0-9a-f]{8}-[ab]")
 _GROUP = re.compile(r"penstock-test-(\d+)")
-_MEMORY = Path("/dev/shm")
+MEMORY = Path("/dev/shm")
 _TMP = Path(tempfile.gettempdir()).resolve()  # as the kernel lists mounts
 
 
@@ -40,18 +41,30 @@ def _begun(pid: int) -> str:
 
 
 @contextlib.contextmanager
-def run_directory() -> Iterator[dict[str, str]]:
+def run_directories() -> Iterator[dict[str, str]]:
     """The environment of a run's tests. What they leave is removed at the end."""
     name = f"pst-{os.getpid()}-{_begun(os.getpid())}"
-    directory = _TMP / name
-    new = Path(tempfile.mkdtemp(dir=_TMP))
-    new.chmod(0o755)  # some tests are another user
+    # Ranks of other users make their segments in memory.
+    with _directory(MEMORY / name, 0o1777) as memory, _directory(_TMP / name, 0o755) as temporary:
+        yield {
+            "TMPDIR": str(temporary),
+            RUN: name,
+            IN_MEMORY: str(memory),
+            _SEGMENTS_OF_RANKS: str(memory),
+        }
+
+
+@contextlib.contextmanager
+def _directory(path: Path, mode: int) -> Iterator[Path]:
+    """Makes a directory, holds its lock, and removes it with what is in it."""
+    new = Path(tempfile.mkdtemp(dir=path.parent))
+    new.chmod(mode)
     with _locked(new):
-        new.rename(directory)  # once it is locked: another run may look for left-overs now
+        new.rename(path)  # once it is locked: another run may look for left-overs now
         try:
-            yield {"TMPDIR": str(directory), RUN: name, _SEGMENTS_OF_RANKS: str(directory)}
+            yield path
         finally:
-            remove(directory)
+            remove(path)
 
 
 @contextlib.contextmanager
@@ -66,22 +79,29 @@ def _locked(directory: Path) -> Iterator[None]:
 
 
 def remove_leftovers() -> None:
-    for directory in _TMP.glob("pst-*"):
-        found = _DIRECTORY.fullmatch(directory.name)
-        if found and _begun(int(found[1])) != found[2]:
-            with contextlib.suppress(OSError), _locked(directory):
-                print(f"run_tests: removing what an earlier run left: {directory}", flush=True)
-                remove(directory)
+    remove_directories()
     for line in _lines("ip", "netns", "list"):
         found = _NAMESPACE.fullmatch(line.split()[0])
         if found and not _begun(int(found[1])):
             _lines("ip", "netns", "delete", found[0])
-    for group in Path("/sys/fs/cgroup").rglob("penstock-test-*"):
+    # os.walk passes over a directory that vanishes, which those of other runs do.
+    groups = [Path(at, name) for at, names, _ in os.walk("/sys/fs/cgroup") for name in names]
+    for group in groups:
         found = _GROUP.fullmatch(group.name)
         if found and not _begun(int(found[1])):
             for folder, _, _ in os.walk(group, topdown=False):
                 with contextlib.suppress(OSError):
                     Path(folder).rmdir()
+
+
+def remove_directories() -> None:
+    """Those of runs that have ended, with their processes and mounts."""
+    for directory in (*_TMP.glob("pst-*"), *MEMORY.glob("pst-*")):
+        found = _DIRECTORY.fullmatch(directory.name)
+        if found and _begun(int(found[1])) != found[2]:
+            with contextlib.suppress(OSError), _locked(directory):
+                print(f"run_tests: removing what an earlier run left: {directory}", flush=True)
+                remove(directory)
 
 
 def remove(directory: Path) -> None:
@@ -102,8 +122,7 @@ def remove(directory: Path) -> None:
     if left := _mounts(directory):
         print(f"run_tests: {directory} stays, as {left[0]} cannot be unmounted", flush=True)
         return
-    for made in (*_MEMORY.glob(f"{directory.name}-*"), directory):
-        shutil.rmtree(made, ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def _mounts(directory: Path) -> list[Path]:

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from results import SKIPPED
+
 ROOT = Path(__file__).resolve().parent.parent
 PATHS = (
     "README.md",
@@ -93,8 +95,8 @@ def pages_and_copies(paths: list[Path]) -> list[Path]:
 
 def main() -> int:
     if not VALE.is_file():
-        print(f"prose: not checked: {VALE.relative_to(ROOT)} is missing; scripts/setup-vale says why")
-        return 0
+        print(f"prose: not checked: {VALE.relative_to(ROOT)} is missing; run scripts/setup-vale")
+        return SKIPPED
     shutil.rmtree(COPIES, ignore_errors=True)
     files = pages_and_copies([Path(name).resolve() for name in sys.argv[1:]] or [ROOT / n for n in PATHS])
     command = [str(VALE), "--no-global", "--no-wrap", "--output", "line", *map(str, files)]

@@ -11,6 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 FAILURE_LINES = 8
+SKIPPED = 77  # exit code of a build or a linter that cannot run here; it prints the reason last
 _SKIPPED = re.compile(r": Skipped\n(.+)")
 # Of sanitizers. ctest takes a test that prints that it skips for skipped, whatever its exit code.
 _FOUND = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|: runtime error: ")

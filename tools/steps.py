@@ -1,9 +1,10 @@
 """Runs steps one after the other, and prepares later steps beside them.
 
 A step has two parts. `prepare` (builds, linters) needs only the processors: it runs beside the tests of
-earlier steps, and only when these leave a processor free. When the tests wait for it, it gives way no longer,
-as other programs could keep it from ending. `tests` of different steps run one after the other. A step that
-fails does not keep later steps from running.
+earlier steps, and only when these leave a processor free. Once the tests wait for it, it runs at normal
+priority, as other programs could keep it from ending: the command is ended and started again, because raising
+its priority takes a right that few users have. Builds and linters keep what they have done. `tests` of
+different steps run one after the other. A step that fails does not keep later steps from running.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
-from results import FAILURE_LINES, Outcome, indented
+from results import FAILURE_LINES, SKIPPED, Case, Outcome, indented
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "test-results"
 REPEATED_MAX = 20  # failed tests that are run again
 PIPE_BYTES = 1 << 16  # what a pipe holds
-LOOK_S = 2.0  # between looks at commands that the tests wait for
+PATIENCE_S = 5.0  # tests wait this long for a command before it is started again at normal priority
+ENDING_S = 60.0  # a command that was ended has this long to remove incomplete files
 LIMIT_S = 3600  # a command that takes longer hangs; it is killed
 
 
@@ -54,8 +56,8 @@ class Step:
     tests: tuple[Command, ...] = ()
 
 
-# Ahead of a command that runs beside the tests: it gets a processor only when nothing else wants one, even if
-# the kernel shares the processors between sessions first.
+# In front of a command that runs beside the tests: it gets a processor only when nothing else wants one, even
+# if the kernel shares the processors between sessions first.
 GIVING_WAY = ("sh", "-c", 'echo 19 2>/dev/null >/proc/self/autogroup; exec chrt --idle 0 "$@"', "sh")
 
 
@@ -66,8 +68,12 @@ class Runner:
         self.steps = steps
         self.outcomes = {name: Outcome() for name in steps}
         self._ready = {name: threading.Event() for name in steps}
+        self._awaited: set[str] = set()  # steps that the tests wait for, or waited for
         self._exit_codes: dict[str, int] = {}
+        # A process is reaped under the lock, so that a signal cannot reach another one with its number.
+        self._lock = threading.Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
+        self._giving_way: set[subprocess.Popen[bytes]] = set()
         self._stopped = False
 
     def run(self) -> None:
@@ -77,9 +83,11 @@ class Runner:
             self._ready[first].set()
             threading.Thread(target=self._prepare, args=(others,), daemon=True).start()
             for name, step in self.steps.items():
-                while step.prepare and not self._ready[name].wait(LOOK_S):
-                    for process in list(self._running):
-                        give_way_no_longer(process)
+                while step.prepare and not self._ready[name].wait(PATIENCE_S):
+                    self._awaited.add(name)
+                    for process in list(self._giving_way):
+                        self._giving_way.discard(process)
+                        self._signal(process, signal.SIGTERM)
                 if self.outcomes[name].ok:
                     self._commands(name, step.tests)
                 if not self.outcomes[name].ok and self.outcomes[name].failed == 0:
@@ -90,7 +98,7 @@ class Runner:
         finally:
             self._stopped = True
             for process in list(self._running):
-                kill(process)
+                self._signal(process, signal.SIGKILL)
 
     def _again(self, name: str, command: Command) -> None:
         """Repeats failed tests once when nothing else runs. Many failures have another cause than chance."""
@@ -128,37 +136,71 @@ class Runner:
         """Output goes into the step's log, and on to the terminal unless others' tests print there."""
         say(f"\n== {name}: {command.what}{' (beside the tests)' if beside else ''}")
         log = RESULTS / f"{name}.log"
-        started, begun_at = time.monotonic(), log.stat().st_size if log.exists() else 0
+        started = time.monotonic()
         with log.open("ab") as output:
-            process = subprocess.Popen(
-                (*GIVING_WAY, *command.arguments) if beside else command.arguments,
-                cwd=ROOT,
-                env={**os.environ, **command.environment},
-                stdout=output if beside else subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # so that it is killed with everything that it started
-            )
-            self._running.add(process)
-            limit = threading.Timer(LIMIT_S, kill, (process,))
-            limit.daemon = True  # the runner may be interrupted
-            limit.start()
-            if process.stdout is not None:
-                show(process.stdout.fileno(), process.pid, output)
-        _, status, used = os.wait4(process.pid, 0)
-        limit.cancel()
-        self._running.discard(process)
-        process.returncode = self._exit_codes[name] = os.waitstatus_to_exitcode(status)
-        seconds, ok = time.monotonic() - started, process.returncode == 0
-        self.outcomes[name].parts.append((command.what, seconds, used.ru_utime + used.ru_stime, ok))
+            begun_at = log.stat().st_size
+            gives_way = beside and name not in self._awaited
+            code, used_s, was_ended = self._execute(command, output, beside, gives_way)
+            if was_ended and code != 0 and not self._stopped:
+                say(f"\n== {name}: {command.what} (again, at normal priority)")
+                begun_at = log.stat().st_size
+                code, more_s, _ = self._execute(command, output, beside, gives_way=False)
+                used_s += more_s
+        self._exit_codes[name] = code
+        seconds, skipped = time.monotonic() - started, code == SKIPPED and command.junit is None
+        ok = code == 0 or skipped
+        self.outcomes[name].parts.append((command.what, seconds, used_s, ok))
+        printed = log.read_bytes()[begun_at:].decode(errors="replace")
+        last = [line for line in printed.splitlines() if line.strip()][-FAILURE_LINES:]
+        if skipped:
+            case = Case(f"{name}: {command.what}", "skipped", seconds, reason=last[-1] if last else "")
+            self.outcomes[name].cases.append(case)
         if not ok:
-            printed = log.read_bytes()[begun_at:].decode(errors="replace")
             if beside:
                 say(printed)
             if command.junit is None:
-                last = [line for line in printed.splitlines() if line.strip()][-FAILURE_LINES:]
                 self.outcomes[name].said.append(f"{name}: {command.what} failed\n{indented(last)}")
-            why = f"killed after {LIMIT_S} s" if seconds >= LIMIT_S else f"exit code {process.returncode}"
+            why = f"killed after {LIMIT_S} s" if seconds >= LIMIT_S else f"exit code {code}"
             say(f"run_tests: {name}: {command.what} failed ({why}): {' '.join(command.arguments)}")
+
+    def _execute(
+        self, command: Command, output: IO[bytes], beside: bool, gives_way: bool
+    ) -> tuple[int, float, bool]:
+        """Exit code, processor-seconds, and whether it was ended because the tests wait for it."""
+        process = subprocess.Popen(
+            (*GIVING_WAY, *command.arguments) if gives_way else command.arguments,
+            cwd=ROOT,
+            env={**os.environ, **command.environment},
+            stdout=output if beside else subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # so that it is killed with everything that it started
+        )
+        self._running.add(process)
+        if gives_way:
+            self._giving_way.add(process)
+        limit = threading.Timer(LIMIT_S, self._signal, (process, signal.SIGKILL))
+        limit.daemon = True  # the runner may be interrupted
+        limit.start()
+        if process.stdout is not None:
+            show(process.stdout.fileno(), process.pid, output)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        with self._lock:
+            _, status, used = os.wait4(process.pid, 0)
+            self._running.discard(process)
+        limit.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        was_ended = gives_way and process not in self._giving_way
+        self._giving_way.discard(process)
+        if was_ended and process.returncode != 0:
+            end_session(process.pid)
+        return process.returncode, used.ru_utime + used.ru_stime, was_ended
+
+    def _signal(self, process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+        """To a command and what it started, unless it has ended."""
+        with self._lock:
+            if process in self._running:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, number)
 
 
 def show(pipe: int, process: int, log: IO[bytes]) -> None:
@@ -187,16 +229,22 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def give_way_no_longer(process: subprocess.Popen[bytes]) -> None:
-    """Takes back what GIVING_WAY did, for a command and what it started; in vain without the right to."""
+def end_session(leader: int) -> None:
+    """Waits until all that a command started has ended, too. Kills what has not after ENDING_S."""
+    deadline = time.monotonic() + ENDING_S
+    while (left := in_session(leader)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    for process in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
+def in_session(leader: int) -> list[int]:
+    """The processes of a session, without those that nobody has reaped."""
+    found = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):
-            pid = int(entry.name)
-            if os.getsid(pid) == process.pid and os.sched_getscheduler(pid) == os.SCHED_IDLE:
-                os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
-                (entry / "autogroup").write_text("0")
-
-
-def kill(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+            state, _, _, session, *_ = (entry / "stat").read_text().rpartition(")")[2].split()
+            if int(session) == leader and state != "Z":
+                found.append(int(entry.name))
+    return found

@@ -44,9 +44,9 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest
 
 @pytest.fixture
 def memory() -> Iterator[Path]:
-    """A directory in memory. What a killed run left of them is removed with the rest (tools/leftovers.py)."""
-    run = os.environ.get("PENSTOCK_TEST_RUN", "penstock-test")
-    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix=f"{run}-") as folder:
+    """A directory in memory; in that of the run, which removes it even if the test is killed."""
+    where = os.environ.get("PENSTOCK_TEST_MEMORY", "/dev/shm")
+    with tempfile.TemporaryDirectory(dir=where, prefix="penstock-test-") as folder:
         yield Path(folder)
 
 

@@ -77,15 +77,17 @@ def demo_command(
     else:
         out().print(summary_page(summary))
         out().print(f"plots: {folder / 'frame.png'}, {folder / 'throughput.png'}", markup=False)
-        out().print(_next_step(summary.phases[0].recorded.file), markup=False, soft_wrap=True)
     problems = summary.problems()
     if problems:
         raise PenstockError(
             "the demonstration failed:\n" + "\n".join(problems), f"see {folder / 'summary.json'}"
         )
+    if not json:
+        out().print(_next_step(summary.phases[0].recorded.file), markup=False, soft_wrap=True)
 
 
 def _next_step(file: str) -> str:
     """A command to paste, also after `make demo`, which changes nobody's PATH."""
-    path = "" if shutil.which("penstock") else f'export PATH="{Path(sys.executable).parent}:$PATH"; '
+    folder = shlex.quote(str(Path(sys.executable).parent))
+    path = "" if shutil.which("penstock") else f'export PATH={folder}:"$PATH"; '
     return f"next: {path}penstock view {shlex.quote(file)}"

@@ -47,8 +47,8 @@ TEST(NullBackend, AWriteInAFreezeEndsAfterIt) {
 
 TEST(PosixBackend, TellsWhetherFilesWereDirect) {
   // /dev/shm is memory, whatever the kernel says of direct I/O there.
-  const char* run = std::getenv("PENSTOCK_TEST_RUN");  // which removes what is left (tools/leftovers.py)
-  const auto folder = fmt::format("/dev/shm/{}-{}", run != nullptr ? run : "penstock-test", ::getpid());
+  const char* memory = std::getenv("PENSTOCK_TEST_MEMORY");  // of the run, which removes it (tools/leftovers.py)
+  const auto folder = fmt::format("{}/penstock-test-{}", memory != nullptr ? memory : "/dev/shm", ::getpid());
   std::filesystem::create_directories(folder);
   const auto backend = make_posix_backend({folder, true, Sync::none}, posix_env());
   EXPECT_EQ(backend->alignment(), page_bytes);

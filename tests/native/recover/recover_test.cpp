@@ -910,7 +910,7 @@ TEST_P(FullStorage, TheCheckCallsARecoveryWithoutSpaceUnfinishedWhereverItEnded)
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, FullStorage, ::testing::Values(false, true),
-                         [](const auto& info) { return info.param ? "rebuild" : "repair"; });
+                         [](const auto& each) { return each.param ? "rebuild" : "repair"; });
 
 TEST_F(RecoverTest, FramesThatTheFileCallsLostAreAnErrorAsInTheCheck) {
   write_recorded(path(), {.frames = 6, .announced = 6, .absent = {4}, .lost = {4}, .encoding = plain});

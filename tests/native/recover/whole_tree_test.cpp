@@ -161,7 +161,7 @@ class WholeTree : public check::testing::CheckTest {
 
 class WholeTreeOf : public WholeTree, public ::testing::WithParamInterface<Placement> {};
 INSTANTIATE_TEST_SUITE_P(Placements, WholeTreeOf, ::testing::Values(Placement::log, Placement::slots),
-                         [](const auto& info) { return info.param == Placement::log ? "log" : "slots"; });
+                         [](const auto& each) { return each.param == Placement::log ? "log" : "slots"; });
 
 TEST_P(WholeTreeOf, ComesBackWhenHdf5sStructuresAreLost) {
   record(rich_layout(GetParam()), true);

@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(All, TypedArrays,
                                          TypedVector{"f64_big", ElementType::f64, big_endian},
                                          TypedVector{"f16", ElementType::f32, {false, false, true}},
                                          TypedVector{"f16_big", ElementType::f32, {true, false, true}}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& each) { return each.param.name; });
 
 TEST(Message, ColumnsFirstBecomesRowsFirst) {
   const auto [bytes, image] = parse_vector<ImageMessage>("image_column_major");

@@ -1,16 +1,20 @@
 """The demonstration, with a small detector: what it leaves behind, and what it refuses."""
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import fabio
 import numpy
 import pytest
 from matplotlib.image import imread
 from rich.console import Console
+from typer.testing import CliRunner
 
+from penstock.cli import application
 from penstock.cli.demo import _next_step
 from penstock.demo import DemoOptions, Summary, demo_options, run_demo, summary_page
 from penstock.demo.run import MARKER, Watchdog, prepare_folder
@@ -97,12 +101,34 @@ def test_an_empty_data_folder_leads_to_simulation(
     assert "has no images" in run_demo(options(tmp_path / "out", empty), view).source
 
 
-def test_next_step_can_be_pasted_where_penstock_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_step_can_be_pasted_where_penstock_is_not_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     assert _next_step("out/phase-1.h5") == "next: penstock view out/phase-1.h5"
     monkeypatch.setenv("PATH", "/nowhere")
-    folder = Path(sys.executable).parent
-    assert _next_step("my out/1.h5") == f"next: export PATH=\"{folder}:$PATH\"; penstock view 'my out/1.h5'"
+    folder = tmp_path / "of `touch run` $HOME \"us\" 'me'"
+    folder.mkdir()
+    (folder / "penstock").write_text('#!/bin/sh\necho "$@"\n')
+    (folder / "penstock").chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(folder / "python"))
+    line = _next_step("my out/1.h5").removeprefix("next: ")
+    pasted = subprocess.run(["/bin/sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert pasted.stdout == "view my out/1.h5\n"
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("problems", [[], ["1 frame is lost"]])
+def test_next_step_follows_only_a_demonstration_that_succeeded(
+    problems: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    phase = SimpleNamespace(recorded=SimpleNamespace(file="out/phase-1.h5"))
+    summary = SimpleNamespace(phases=[phase], problems=lambda: problems)
+    monkeypatch.setattr("penstock.cli.demo.run_demo", lambda *_: summary)
+    monkeypatch.setattr("penstock.cli.demo.summary_page", lambda _: "the page")
+    done = CliRunner().invoke(application, ["demo"])
+    assert done.exit_code == bool(problems), done.output
+    assert done.stdout.splitlines()[-1].startswith("plots:" if problems else "next:")
 
 
 def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:

@@ -71,6 +71,20 @@ cases = [long, Case("store.Fits", "passed", 14.0)]
 print(budget.over_limit(cases))
 print(budget.by_directory(cases[:1], 0.0), budget.by_directory(cases[1:], 7.0))
 """
+NO_LINTER = """
+import sys
+from pathlib import Path
+import steps
+from results import skips, total_of
+from steps import Command, Runner, Step
+
+steps.RESULTS = Path(sys.argv[1])
+lint = (Command("prose", ("sh", "-c", "echo no linter; exit 77")), Command("ruff", ("true",)))
+runner = Runner({"lint": Step(lint)})
+runner.run()
+print(skips(total_of(runner.outcomes.values()).of("skipped")))
+print([str(each) for each in runner.outcomes.values()], [each.ok for each in runner.outcomes.values()])
+"""
 SKIPPED = """
 import sys
 from pathlib import Path
@@ -107,30 +121,54 @@ gates = (["a"], ["b"], ["b", "c"], ["d"], [], list("wxyz"))
 print([flaky.verdict(names) for names in gates])
 """
 
+# No other run sees what is left: its memory is a directory of the test, and its number that of no process.
 LEFT = """
 import leftovers, subprocess, os, sys, time
 from pathlib import Path
-at = Path(os.environ["TMPDIR"]).resolve() / "pst-999999999-1"
+leftovers.MEMORY = Path(sys.argv[1], "memory")
+pid = (1 << 22) + os.getpid()  # above every pid_max
+at = Path(os.environ["TMPDIR"]).resolve() / f"pst-{pid}-{time.time_ns()}"
 (at / "mounted").mkdir(parents=True)
 if os.geteuid() == 0:
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", at / "mounted"], check=True)
-in_memory = Path(f"/dev/shm/{at.name}-{os.getpid()}")
-in_memory.mkdir()
+in_memory = leftovers.MEMORY / at.name
+in_memory.mkdir(parents=True)
+(in_memory / "segment").touch()
 left = subprocess.Popen(["sleep", "600"], env={**os.environ, leftovers.RUN: at.name})
 while at.name.encode() not in Path(f"/proc/{left.pid}/environ").read_bytes():
     time.sleep(0.01)  # its program begins
-with leftovers.run_directory() as own:
+with leftovers.run_directories() as own:
     leftovers.remove_leftovers()
     print(left.wait(timeout=60), at.exists(), in_memory.exists(), Path(own["TMPDIR"]).is_dir())
-print(os.listdir(os.environ["TMPDIR"]), (at / "mounted").is_mount())
+print(os.listdir(os.environ["TMPDIR"]), os.listdir(leftovers.MEMORY), (at / "mounted").is_mount())
+"""
+ELSEWHERE = """
+import leftovers, sys, time
+from pathlib import Path
+leftovers.MEMORY = Path(sys.argv[1], "memory")
+left = leftovers.MEMORY / f"pst-{1 << 22}-{time.time_ns()}"
+left.mkdir(parents=True)
+leftovers.remove_directories()
+print(left.exists())
+"""
+OWN = """
+import leftovers, os, sys
+from pathlib import Path
+with leftovers.run_directories() as own:
+    memory = Path(own["PENSTOCK_TEST_MEMORY"])
+    print(memory.parent, oct(memory.stat().st_mode & 0o7777))
+    print(own["OMPI_MCA_btl_vader_backing_directory"] == str(memory))
+    (memory / "segment").touch()
+    (memory / "directory").mkdir()
+print(memory.exists())
 """
 OTHER = """
 import leftovers, subprocess, sys
 from pathlib import Path
-look = "import leftovers; leftovers.remove_leftovers()"
-with leftovers.run_directory() as own:
+look = "import leftovers; leftovers.remove_directories()"
+with leftovers.run_directories() as own:
     subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", look], check=True)
-    print(Path(own["TMPDIR"]).is_dir())
+    print(Path(own["TMPDIR"]).is_dir(), Path(own["PENSTOCK_TEST_MEMORY"]).is_dir())
 """
 HELD = """
 import sys
@@ -151,18 +189,14 @@ from pathlib import Path
 import steps
 from steps import Command, Runner, Step
 
-steps.RESULTS = Path(sys.argv[1])
-look = '''
-import os, time
-for _ in range(600):
-    if os.sched_getscheduler(0) == os.SCHED_OTHER:
-        break
-    time.sleep(0.1)
-print("class", os.sched_getscheduler(0))
-'''
-build = Command("build", ("sh", "-c", '"$@"', "sh", sys.executable, "-c", look))
-Runner({"first": Step((Command("nothing", ("true",)),)), "awaited": Step((build,))}).run()
-print((steps.RESULTS / "awaited.log").read_text())
+steps.RESULTS = at = Path(sys.argv[1])
+steps.PATIENCE_S = 0.1
+begun = Command("wait", ("sh", "-c", f"until [ -e {at}/begun ]; do sleep 0.1; done"))
+build = Command("build", ("sh", "-c", f"cd {at}; exec 2>/dev/null; chrt -p $$ | head -n 1; {sys.argv[2]}"))
+runner = Runner({"first": Step((Command("nothing", ("true",)),), (begun,)), "awaited": Step((build,))})
+runner.run()
+print([ok for *_, ok in runner.outcomes["awaited"].parts])
+print(*(line.split()[-1] for line in (at / "awaited.log").read_text().splitlines()))
 """
 INTERRUPTED = """
 import os, signal, sys
@@ -180,9 +214,9 @@ except KeyboardInterrupt:
 """
 
 
-def run(tmp_path: Path, program: str, **environment: str) -> list[str]:
+def run(tmp_path: Path, program: str, *arguments: str, **environment: str) -> list[str]:
     ended = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)],
+        [sys.executable, "-c", program, str(tmp_path), *arguments],
         env=os.environ | {"PYTHONPATH": str(TOOLS)} | environment,
         capture_output=True, text=True, check=True, timeout=300,
     )  # fmt: skip
@@ -197,6 +231,12 @@ def test_failed_test_is_repeated_and_reported_as_flaky_if_it_passes(tmp_path: Pa
 
 def test_skipped_tests_say_why(tmp_path: Path) -> None:
     assert run(tmp_path, SKIPPED)[-1] == "['    1 skipped: no holes here', '    1 skipped: no kernel']"
+
+
+def test_linter_that_is_not_installed_is_among_the_skips(tmp_path: Path) -> None:
+    printed = run(tmp_path, NO_LINTER)
+    assert printed[-2] == "['    1 skipped: no linter']"
+    assert printed[-1] == "['0 passed, 0 failed, 1 skipped'] [True]"
 
 
 def test_sanitizer_finding_and_missing_program_are_no_skips(tmp_path: Path) -> None:
@@ -221,9 +261,29 @@ def test_many_flaky_tests_and_the_same_ones_again_fail_the_gate(tmp_path: Path) 
     assert json.loads((tmp_path / "penstock" / "flaky-tests.json").read_text()) == list("wxyz")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="requires the right to raise a priority")
-def test_build_that_the_tests_wait_for_gives_way_no_longer(tmp_path: Path) -> None:
-    assert f"class {os.SCHED_OTHER}" in run(tmp_path, AWAITED)
+# A program that was started cleans up after the command has ended, as ninja does after cmake.
+CLEANS = (
+    "case $(chrt -p $$) in *IDLE*)"
+    " (trap 'sleep 1; touch cleaned; exit' TERM; touch begun; sleep 600 & wait) & exec sleep 600;; "
+    "esac; ls cleaned"
+)
+ENDS_WELL = "trap 'echo whole; exit 0' TERM; touch begun; sleep 600 & wait"
+FAILS = "[ -e begun ] && exit 3; touch begun; exec sleep 600"
+
+
+@pytest.mark.parametrize(
+    ("line", "ok", "printed"),
+    [
+        (CLEANS, True, "SCHED_IDLE SCHED_OTHER cleaned"),
+        (ENDS_WELL, True, "SCHED_IDLE whole"),
+        (FAILS, False, "SCHED_IDLE SCHED_OTHER"),
+    ],
+    ids=["cleans", "ends well", "fails"],
+)
+def test_build_that_the_tests_wait_for_is_started_again_at_normal_priority(
+    tmp_path: Path, line: str, ok: bool, printed: str
+) -> None:
+    assert run(tmp_path, AWAITED, line)[-2:] == [str([ok]), printed]
 
 
 def test_interrupted_runner_ends_at_once(tmp_path: Path) -> None:
@@ -235,13 +295,21 @@ def test_what_a_killed_run_left_is_removed(tmp_path: Path, name: str) -> None:
     (tmp_path / "plain").mkdir()
     (tmp_path / "with blank").mkdir()
     (tmp_path / "link").symlink_to("plain")
-    assert run(tmp_path, LEFT, TMPDIR=str(tmp_path / name))[-2:] == ["-9 False False True", "[] False"]
+    assert run(tmp_path, LEFT, TMPDIR=str(tmp_path / name))[-2:] == ["-9 False False True", "[] [] False"]
 
 
-def test_run_in_another_namespace_keeps_its_directory(tmp_path: Path) -> None:
+def test_run_that_was_killed_with_another_tmpdir_leaves_nothing_in_memory(tmp_path: Path) -> None:
+    assert run(tmp_path, ELSEWHERE)[-1] == "False"
+
+
+def test_run_has_a_directory_in_memory_that_ranks_of_all_users_can_use(tmp_path: Path) -> None:
+    assert run(tmp_path, OWN, TMPDIR=str(tmp_path))[-3:] == ["/dev/shm 0o1777", "True", "False"]
+
+
+def test_run_in_another_namespace_keeps_its_directories(tmp_path: Path) -> None:
     if subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], check=False).returncode != 0:
         pytest.skip("requires the right to make a namespace of processes")
-    assert run(tmp_path, OTHER, TMPDIR=str(tmp_path))[-1] == "True"
+    assert run(tmp_path, OTHER, TMPDIR=str(tmp_path))[-1] == "True True"
 
 
 def test_build_ends_though_a_program_that_it_started_holds_its_output(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """The prose linter: what it reads of a program, and which sentences it rejects."""
 
 import importlib.util
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,10 +11,12 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
+SKIPPED = 77
 VALE = ROOT / ".venv" / "bin" / "vale"
 
 
 def load() -> ModuleType:
+    sys.path.insert(0, str(ROOT / "tools"))  # for its own imports
     spec = importlib.util.spec_from_file_location("prose", ROOT / "tools" / "prose.py")
     assert spec is not None
     assert spec.loader is not None
@@ -32,6 +36,46 @@ def test_strings_of_python_are_read_without_docstrings() -> None:
 def test_strings_of_native_programs_are_read_without_comments() -> None:
     source = '// a "comment"\n#include "a.hpp"\nfail(\'"\', "one "\n     "two\\n");\nR"(raw "text")"\n'
     assert list(prose.native_texts(source)) == [(3, "one two "), (5, 'raw "text"')]
+
+
+def test_missing_vale_is_no_success(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(prose, "ROOT", tmp_path)
+    monkeypatch.setattr(prose, "VALE", tmp_path / "vale")
+    assert prose.main() == SKIPPED
+
+
+NO_NETWORK = "dial tcp: lookup proxy.golang.org: no such host"
+
+
+@pytest.mark.parametrize(
+    ("go_says", "code", "printed"),
+    [
+        (None, SKIPPED, "Go is missing"),
+        (NO_NETWORK, SKIPPED, "the Go module proxy cannot be reached"),
+        ("verifying module: checksum mismatch", 1, "checksum mismatch"),
+    ],
+)
+def test_set_up_distinguishes_what_is_not_here_from_an_error(
+    go_says: str | None, code: int, printed: str, tmp_path: Path
+) -> None:
+    programs = tmp_path / "programs"
+    for folder in (programs, tmp_path / "scripts", tmp_path / ".venv" / "bin"):
+        folder.mkdir(parents=True)
+    for name in ("bash", "cat", "cut", "dirname", "head", "sed", "sha256sum", "sort"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    if go_says is not None:
+        go = programs / "go"
+        build = f'echo "{go_says}" >&2; exit 1'
+        go.write_text(f'#!/bin/sh\n[ "$3" != build ] || {{ {build}; }}\necho go1.99 go1.99 go1.99\n')
+        go.chmod(0o755)
+    shutil.copy(ROOT / "scripts" / "setup-vale", tmp_path / "scripts")
+    shutil.copytree(ROOT / "tools" / "vale", tmp_path / "tools" / "vale")
+    done = subprocess.run(
+        [str(tmp_path / "scripts" / "setup-vale")],
+        env={**os.environ, "PATH": str(programs)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    assert printed in done.stderr.splitlines()[-1]
 
 
 REJECTED = (

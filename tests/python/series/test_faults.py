@@ -239,12 +239,35 @@ def test_the_same_seed_does_the_same(bench: Bench) -> None:
 SEEDS = [("a", "7"), ("b", "7"), ("c", "8")]
 
 
+LATE_MAX_MS = 30  # of a sender at 200 Hz: 6 frames
+ATTEMPTS = 8
+
+
 def test_named_frames_and_a_delay_in_time(bench: Bench) -> None:
-    """Frame 10 is overtaken by the frames of 50 ms, of which there are 10 at 200 Hz; the last one is not."""
+    """Frame 10 is overtaken by the frames of 50 ms, of which there are 10 at 200 Hz; the last one is not.
+
+    A sender that was stopped for 50 ms has nothing to hold back, so a series with a late sender is repeated.
+    """
+    for attempt in range(ATTEMPTS):
+        name = f"s{attempt}"
+        overtook, late_ms = delayed_series(bench, name)
+        if late_ms <= LATE_MAX_MS:
+            break
+    else:
+        pytest.skip(f"the sender was late by more than {LATE_MAX_MS} ms in each of {ATTEMPTS} series")
+    assert 9 - late_ms / 5 <= overtook <= 11 + late_ms / 5
+    log = str(bench.folder / f"{name}.jsonl")
+    again = bench.run("simulate", *SCENE, "--to", bench.target, "--fault-log", log)
+    assert again.returncode == ExitCode.USAGE
+    assert f"{name}.jsonl exists already and is not overwritten" in again.stderr
+
+
+def delayed_series(bench: Bench, name: str) -> tuple[int, float]:
+    """The number of frames that overtook frame 10, and by how much the sender was late, in ms."""
     sent = bench.run(
-        *("simulate", *SCENE, "--rate", "200", "--to", bench.target, "--series-name", "s", "--json"),
+        *("simulate", *SCENE, "--rate", "200", "--to", bench.target, "--series-name", name, "--json"),
         *("--fault", "late:50ms@10", "--fault", f"late:9@{FRAMES - 1}", "--fault", "drop@3-5,8"),
-        *("--fault-log", str(bench.folder / "s.jsonl")),
+        *("--fault-log", str(bench.folder / f"{name}.jsonl")),
     )
     assert sent.returncode == 0, sent.stderr
     sender = parse_event("penstock-detector", sent.stdout.splitlines()[-1])
@@ -252,15 +275,11 @@ def test_named_frames_and_a_delay_in_time(bench: Bench) -> None:
     assert (sender.fault_seed, sender.faults) == (1, {"drop": 4, "late": 2})
     end = bench.recorder.series_end()
     assert (end.missing, end.late, end.frames_received) == (4, 1, FRAMES - 4)
-    assert np.flatnonzero(np.array(stored(bench.folder / "s.h5")[1]) == MISSING).tolist() == [3, 4, 5, 8]
-    with h5py.File(bench.folder / "s.h5") as file:
-        received = file["/entry/penstock/timing/received"][:]
-    overtook = int(np.sum(received[11 : FRAMES - 1] < received[10]))
-    behind = sender.late_max_ms / 5  # frames: a sender that was stopped for 50 ms has nothing to hold back
-    assert 9 - behind <= overtook <= 11 + behind
-    again = bench.run("simulate", *SCENE, "--to", bench.target, "--fault-log", str(bench.folder / "s.jsonl"))
-    assert again.returncode == ExitCode.USAGE
-    assert "s.jsonl exists already and is not overwritten" in again.stderr
+    file = bench.folder / f"{name}.h5"
+    assert np.flatnonzero(np.array(stored(file)[1]) == MISSING).tolist() == [3, 4, 5, 8]
+    with h5py.File(file) as content:
+        received = content["/entry/penstock/timing/received"][:]
+    return int(np.sum(received[11 : FRAMES - 1] < received[10])), sender.late_max_ms
 
 
 @pytest.mark.parametrize(

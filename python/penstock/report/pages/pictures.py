@@ -61,7 +61,7 @@ def draw_frame(frame: _Array, title: str, path: Path) -> None:
 
 
 def draw_throughput(phases: Sequence[Phase], path: Path) -> None:
-    """What came in and what went to storage, a panel a phase; what lies between was compressed away."""
+    """Received and stored throughput, one panel per phase."""
     figure = Figure(figsize=(10, 3.6 * len(phases)), layout="constrained")
     panels = figure.subplots(len(phases), 1, squeeze=False)[:, 0]
     for axes, phase in zip(panels, phases, strict=True):
