@@ -99,12 +99,12 @@ def test_promises_are_checked_with_faults(user: User) -> None:
 def test_a_stalled_server_costs_no_frame(user: User) -> None:
     done = user.run(
         *("lab", "degrade", user.name, "1", "--stall", "--rows", "64", "--columns", "64", "--rate", "20"),
-        *("--seconds", "4", "--at", "1", "--away", "1", "--json"),
+        *("--seconds", "5", "--at", "1", "--away", "2", "--json"),
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert (found["frames"], found["missing"], found["different"]) == (80, 0, 0)
-    assert found["dip_s"] > 0.8
+    assert (found["frames"], found["missing"], found["different"]) == (100, 0, 0)
+    assert found["dip_s"] > 1  # a busy machine stalls the server late
 
 
 @pytest.mark.parametrize(("number", "by_name"), [(signal.SIGTERM, True), (signal.SIGKILL, False)])
