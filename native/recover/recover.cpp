@@ -773,13 +773,14 @@ Result<void> Recovery::look_for_seal() {
 /// What vouches for the file is not right any more from here on.
 Result<void> Recovery::begin_writing() {
   file_ = written_file_;
-  for (const auto& seal : segments_.seals) PEN_TRY(store::remove_seal(*file_, seal));
+  PEN_TRY(store::remove_seals(*file_, segments_.seals));
   if (segments_.no_description) return remove_damaged_descriptions(*file_, segments_);
   return mend_descriptions(*file_, segments_);
 }
 
 Result<void> Recovery::write_seal_alone() {
   PEN_TRY(begin_writing());
+  PEN_TRY(file_->sync());
   PEN_TRY(seal(*file_, segments_, std::max(left_.used_bytes, segments_.end)));
   PEN_TRY(file_->sync());
   report_.written = true;
@@ -831,6 +832,7 @@ Result<std::uint64_t> Recovery::write_index(store::Space& space) {
 
 Result<void> Recovery::close(std::uint64_t end) {
   PEN_TRY(file_->truncate(end));
+  PEN_TRY(file_->sync());
   if (const auto sealed = seal(*file_, segments_, end); !sealed.ok()) {
     findings_.add(
         {Level::warning, "the file gets no checksums of its structures", plan_.file, {}, sealed.error().message(), {}});

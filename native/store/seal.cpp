@@ -222,9 +222,10 @@ Result<std::optional<format::SegmentHeader>> find_seal(File& file, const format:
   return none;
 }
 
-Result<void> remove_seal(File& file, const format::SegmentHeader& seal) {
+Result<void> remove_seals(File& file, std::span<const format::SegmentHeader> seals) {
   static constexpr std::array<std::byte, format::header_size_bytes> zeros{};
-  return write_at(file, zeros, seal.address);
+  for (const auto& seal : seals) PEN_TRY(write_at(file, zeros, seal.address));
+  return seals.empty() ? Result<void>{} : file.sync();
 }
 
 }  // namespace penstock::store

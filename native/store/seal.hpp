@@ -32,7 +32,7 @@ std::vector<Extent> fixed_extents(File& file, const std::vector<ChunkedNode>& da
 Extent guarded_part(const format::SegmentHeader& header);
 
 /// Reads `extents` back, and writes their checksums behind `end`, where the file ends. Extents may overlap, and reach
-/// beyond the end.
+/// beyond the end. Sync the file before: a loss of power may leave the seal and not what it covers.
 Result<void> write_seal(File& file, const format::FileId& id, std::vector<Extent> extents, std::uint64_t end);
 
 /// The seal that ends the file, if one does.
@@ -54,7 +54,7 @@ struct FileBefore {
   std::vector<format::SegmentHeader> seals;  ///< also what is left of one
 };
 Result<FileBefore> look_before(File& file, const format::FileId& id);
-/// The file is going to be changed: from here on it has none.
-Result<void> remove_seal(File& file, const format::SegmentHeader& seal);
+/// The file is going to be changed: from here on it has none, also after a loss of power.
+Result<void> remove_seals(File& file, std::span<const format::SegmentHeader> seals);
 
 }  // namespace penstock::store

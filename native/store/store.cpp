@@ -214,7 +214,7 @@ class OwnStore final : public Store {
                      const SharedFile& file, FileBefore before) {
     shared_file_ = file;
     // What a seal vouched for is this store's to vouch for.
-    for (const auto& seal : before.seals) PEN_TRY(remove_seal(*file_, seal));
+    PEN_TRY(remove_seals(*file_, before.seals));
     sealed_ = std::move(before.sealed);
     PEN_ASSIGN(auto index, hdf5::IndexFile::open(file_, space_, layout));
     return run(env, path, layout, std::move(index), listener);
@@ -295,8 +295,9 @@ class OwnStore final : public Store {
     PEN_ASSIGN(const auto superblock, read_own_superblock(*file_));
     const auto end = std::max(segments_end, superblock ? superblock->end_of_file : space_.end());
     PEN_TRY(file_->truncate(end));
-    PEN_TRY(seal(end));
     const auto started = monotonic_ns();
+    PEN_TRY(file_->sync());
+    PEN_TRY(seal(end));
     PEN_TRY(file_->sync());
     counters_.sync_ns += monotonic_ns() - started;
     PEN_TRY(file_->unlock());

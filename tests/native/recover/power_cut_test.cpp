@@ -149,6 +149,7 @@ class PowerCut : public CheckTest, public ::testing::WithParamInterface<Case> {
       write_bytes(after, std::span(reinterpret_cast<const char*>(image.data()), image.size()));
       expect_index_whole(after, image);
       if (random_() % 2 == 0) recover_without_power(after, promised);
+      SCOPED_TRACE("the recording was cut off");
       expect_kept(after, promised);
       if (HasFailure()) return;
       ++judged_;
@@ -169,6 +170,7 @@ class PowerCut : public CheckTest, public ::testing::WithParamInterface<Case> {
     plan.index_timeout_s = 1e-3 * static_cast<double>(patience.count());
     (void)run_recover(
         env, plan, [](auto, auto, const auto&) {}, [] { return false; });
+    SCOPED_TRACE("the recovery was cut off");
     for (const auto& image : images) {
       write_bytes(path("again.h5"), std::span(reinterpret_cast<const char*>(image.data()), image.size()));
       expect_kept(path("again.h5"), promised);
