@@ -16,6 +16,8 @@ constexpr std::uint64_t pieces_wanted = 16384;
 constexpr std::uint64_t read_bytes = 1 << 20;
 /// Between runs of slots there is room for HDF5; a hostile file that says otherwise is not followed.
 constexpr std::uint64_t run_step_bytes_min = 1 << 20;
+/// A loss of power may leave a part of what was written: some of these, each as a whole.
+constexpr std::uint64_t sector_bytes = 512;
 
 std::uint64_t piece_bytes_of(std::uint64_t total) {
   auto bytes = piece_bytes_min;
@@ -144,6 +146,8 @@ Result<LeftOfSeal> compare_with_left_seal(File& file, const format::SegmentHeade
     window.resize(bytes);
     PEN_ASSIGN(const auto count, file.read_at(window, from));
     const bool agrees = count == bytes && crc32c(window) == load_le<std::uint32_t>(body.data() + at + 16);
+    const auto entry = begin + at, last = entry + format::stretch_size_bytes - 1;
+    if (!agrees && entry / sector_bytes != last / sector_bytes) continue;  // half of it may be missing
     ++(agrees ? left.agree : left.differ);
   }
   return left;
@@ -223,8 +227,15 @@ Result<std::optional<format::SegmentHeader>> find_seal(File& file, const format:
 }
 
 Result<void> remove_seals(File& file, std::span<const format::SegmentHeader> seals) {
-  static constexpr std::array<std::byte, format::header_size_bytes> zeros{};
-  for (const auto& seal : seals) PEN_TRY(write_at(file, zeros, seal.address));
+  PEN_ASSIGN(const auto size, file.size());
+  // All of it: what stays could be taken for a part of the next one, which may lie here as well.
+  for (const auto& seal : seals) {
+    const auto body_bytes = std::min(format::header_region_bytes_max, seal.record_count * format::stretch_size_bytes);
+    const auto bytes = std::min(seal.segment_bytes, format::header_region_bytes(body_bytes));
+    const auto end = std::min(size, seal.address + bytes);
+    for (auto at = seal.address; at < end; at += read_bytes)
+      PEN_TRY(write_at(file, std::vector<std::byte>(std::min(end - at, read_bytes)), at));
+  }
   return seals.empty() ? Result<void>{} : file.sync();
 }
 

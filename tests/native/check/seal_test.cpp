@@ -3,6 +3,7 @@
 #include "store/seal.hpp"
 
 #include <cstdlib>
+#include <cstring>
 #include <set>
 
 #include "../support/hdf5_content.hpp"
@@ -268,6 +269,42 @@ TEST_F(SealTest, HolesAreInNoStretch) {
   for (const auto& extent : rest) bytes += extent.bytes;
   EXPECT_EQ(rest.size(), islands);
   EXPECT_LE(bytes, islands << 20);
+}
+
+/// A loss of power leaves some sectors of a seal: an entry of which half is missing says nothing of what it covers.
+TEST_F(SealTest, AMissingSectorIsNotTakenForAChange) {
+  constexpr std::uint64_t pages = 200, end = pages * page_bytes;
+  const auto file = posix_env().open(path("pages"), {.mode = OpenOptions::Mode::create_or_truncate}).value();
+  ASSERT_TRUE(write_at(*file, std::vector<std::byte>(end, std::byte{1}), 0).ok());
+  std::vector<store::Extent> extents;
+  for (std::uint64_t page = 1; page < pages; page += 2) extents.push_back({page * page_bytes, page_bytes});
+  const auto id = store::format::make_file_id();
+  ASSERT_TRUE(store::write_seal(*file, id, extents, end).ok());
+  const auto seal = store::find_seal(*file, id).value().value();
+  const auto body_end = seal.address + 128 + seal.record_count * 24;
+  const auto whole = bytes_of(path("pages"));
+  for (auto at = seal.address + 512; at < body_end; at += 512) {
+    auto bytes = whole;
+    std::memset(bytes.data() + at, 0, 512);
+    write_bytes(path("pages"), bytes);
+    const auto left = store::compare_with_left_seal(*file, seal).value();
+    EXPECT_EQ(left.differ, 0u) << at - seal.address;
+    EXPECT_GT(left.agree, 60u);
+    bytes[page_bytes] ^= 1;
+    write_bytes(path("pages"), bytes);
+    EXPECT_EQ(store::compare_with_left_seal(*file, seal).value().differ, 1u);
+  }
+}
+
+/// Another seal may come to lie where one was.
+TEST_F(SealTest, NothingStaysOfOneThatIsRemoved) {
+  const auto file = posix_env().open(path(), {.mode = OpenOptions::Mode::update}).value();
+  const auto id = store::find_description(*file, {}).value().header.file_id;
+  const auto seal = store::find_seal(*file, id).value().value();
+  ASSERT_TRUE(store::remove_seals(*file, std::span(&seal, 1)).ok());
+  const auto bytes = bytes_of(path());
+  EXPECT_TRUE(std::all_of(bytes.begin() + static_cast<std::ptrdiff_t>(seal.address), bytes.end(),
+                          [](auto byte) { return byte == decltype(byte){}; }));
 }
 
 TEST_F(SealTest, RunsOfSlotsInHolesTakeNoMemory) {
