@@ -260,6 +260,7 @@ def verdict_at(
     frames: int = 300,
     target: str = "/x",
     ring_frames: int = 0,
+    unpaced_s_max: float = 0.0,
 ) -> Path:
     """A verdict whose bracket is 5 % wide."""
     at = [(10.0, frames), (0.0, 100), (held_hz, 210)]
@@ -269,6 +270,10 @@ def verdict_at(
         if rate == 10.0 and ring_frames:
             plan = document.plan.model_dump()
             plan["workload"]["ring_frames"] = ring_frames
+            document = LoadDocument.model_validate(document.model_dump() | {"plan": plan})
+        if rate == 0.0:
+            plan = document.plan.model_dump()
+            plan["workload"]["seconds_max"] = unpaced_s_max
             document = LoadDocument.model_validate(document.model_dump() | {"plan": plan})
         step = step_of(kind, document)  # type: ignore[arg-type]
         steps.append(step.model_copy(update={"run": step.run.model_copy(update={"target": target})}))
@@ -339,14 +344,15 @@ def test_verdicts_that_contradict_each_other_with_confidence_decide(
 
 
 def test_verdicts_that_differ_only_in_length_are_compared(tmp_path: Path) -> None:
-    first = verdict_at(tmp_path / "a", 1)
-    second = verdict_at(tmp_path / "b", 2, frames=600, ring_frames=50)
+    first = verdict_at(tmp_path / "a", 1, unpaced_s_max=8.0)
+    second = verdict_at(tmp_path / "b", 2, frames=600, ring_frames=50, unpaced_s_max=32.0)
     comparison = valid_document(compare(first, second, "--json").stdout, "comparison")
     assert isinstance(comparison, Comparison)
     assert comparison.parameters == []
     assert [(each.case, each.name, each.base, each.other) for each in comparison.conditions] == [
         ("at the detector's rate", "length", "30 s", "60 s"),
         ("at the detector's rate", "frames that stay", "all", "the newest 50"),
+        ("unpaced", "length", "at most 8 s", "at most 32 s"),
     ]
 
 

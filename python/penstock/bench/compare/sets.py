@@ -34,7 +34,7 @@ _FOLDER_DOCUMENTS_MAX = 10_000
 _NOT_MEASURED = {"record", "folder", "host", "port", "token"}
 # How long a run is, and how many of its files stay: that may be the reason of a difference, and is no other
 # workload.
-_EXTENT = {"frames": {"frames", "ring_frames"}, "network": {"seconds"}}
+_EXTENT = {"frames": {"frames", "ring_frames", "seconds_max"}, "network": {"seconds"}}
 _EXTENT_OPTION = "--seconds"
 """of the workloads of sciences"""
 
@@ -205,7 +205,7 @@ def _parts_of(path: Path, verdict: Verdict) -> Iterator[Measured]:
     """The steps that are the same in each verdict, and the search as one run: its steps' rates are not."""
     for step in verdict.steps:
         if step.kind == "full speed":  # whose number of frames follows from their rate
-            yield replace(_measured(path, step.run, UNPACED, None), extent={})
+            yield replace(_measured(path, step.run, UNPACED, None), extent=_longest(step.run))
         elif step.kind not in ("search", "probe"):
             yield _measured(path, step.run, STEP_NAMES[step.kind], None)
     first = next((step.run for step in verdict.steps if step.kind == "search"), None)
@@ -356,6 +356,12 @@ def _extent(run: Run) -> dict[str, str]:
     length = human_seconds(load.frames / load.rate_hz) if load.rate_hz else counted(load.frames, "frame")
     kept = f"the newest {load.ring_frames}" if load.ring_frames else "all"
     return {"length": length, "frames that stay": kept}
+
+
+def _longest(run: Run) -> dict[str, str]:
+    """Returns the time limit of an unpaced run, which follows from the options of a verdict."""
+    seconds = getattr(run.document.plan.workload, "seconds_max", 0.0)
+    return {"length": f"at most {human_seconds(seconds)}"} if seconds else {}
 
 
 def _conditions(run: Run) -> dict[str, str]:
