@@ -56,6 +56,7 @@ class Measured:
     fault: str = ""  # what the storage did wrong: an error, or other bytes than were written
     too_short: frozenset[str] = frozenset()  # names of values that it would have, had it been longer
     failed_checks: tuple[str, ...] = ()
+    is_not_sustained: bool = False  # a step of a verdict, whatever its own checks found
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,9 @@ class RunSet:
             runs=len(valid),
             warned=sum(run.validity == "warned" for run in valid),
             invalid=len(self.runs) - len(valid),
+            not_sustained=[
+                run.case for run in self.runs if run.validity == "invalid" and run.is_not_sustained
+            ],
             failed=len(self.failed),
             first=min(times, default=""),
             last=max(times, default=""),
@@ -207,7 +211,8 @@ def _parts_of(path: Path, verdict: Verdict) -> Iterator[Measured]:
         if step.kind == "full speed":  # whose number of frames follows from their rate
             yield replace(_measured(path, step.run, UNPACED, None), extent=_longest(step.run))
         elif step.kind not in ("search", "probe"):
-            yield _measured(path, step.run, STEP_NAMES[step.kind], None)
+            measured = _measured(path, step.run, STEP_NAMES[step.kind], None)
+            yield replace(measured, is_not_sustained=step.outcome == "not held")
     first = next((step.run for step in verdict.steps if step.kind == "search"), None)
     low, high = verdict.measured_bytes_per_s, verdict.less_than_bytes_per_s
     if first is None or low is None or high is None or verdict.answer == "invalid":
