@@ -288,6 +288,15 @@ def test_wrong_usage_is_named(run: Run, arguments: list[str], words: list[str]) 
     assert all(word in done.stderr for word in words), done.stderr
 
 
+@pytest.mark.parametrize("disk", ["loop:8GiB", "loop:400MiB"])
+def test_next_command_that_lab_up_prints_fits_on_the_disk(run: Run, name: str, disk: str) -> None:
+    done = run("lab", "up", "xfs", "--name", name, "--disks", disk)
+    assert done.returncode == 0, done.stderr
+    (following,) = (line for line in done.stdout.splitlines() if line.startswith("next: penstock verdict"))
+    planned = run(*following.split()[2:], "--dry-run")
+    assert planned.returncode == 0, planned.stderr
+
+
 def test_a_name_that_is_taken_is_said(run: Run, name: str) -> None:
     up(run, "xfs", name)
     second = run("lab", "up", "xfs", "--name", name, *SMALL)
