@@ -1,6 +1,7 @@
 """Laboratories come up, answer, and go without a trace, however they end."""
 
 import contextlib
+import errno
 import json
 import os
 import random
@@ -20,6 +21,7 @@ from warm_command import popen
 from penstock.lab import sweep as sweep_module
 from penstock.lab.control import ask, laboratories
 from penstock.lab.place import ROOT, Place, is_up, locked, place_of
+from penstock.lab.supervisor import error_words
 from penstock.lab.user import make_folder_of_laboratories
 from penstock.model.bench.runs import Run as BenchRun
 from penstock.model.errors import PenstockError
@@ -271,6 +273,10 @@ def test_given_folders_get_their_own_folders(run: Run, name: str, tmp_path: Path
         (["up", "no-such-system"], ["no-such-system", "moosefs"]),
         (["up", "xfs", "--name", "Bad Name"], ["Bad Name", "lower-case"]),
         (["up", "xfs", "--disks", "loop:1MiB"], ["loop:1MiB", "at least"]),
+        (
+            ["up", "xfs", "--disks", "loop:9999TiB"],
+            ["--disks loop:9999TiB: the file system of", "use at most"],
+        ),
         (["up", "xfs", "--disks", "tape"], ["tape", "loop:8GiB"]),
         (["up", "xfs", "--disks", "dir:/no/such"], ["/no/such"]),
         (["up", "moosefs", "--option", "goal=99"], ["goal", "9"]),
@@ -295,6 +301,13 @@ def test_next_command_that_lab_up_prints_fits_on_the_disk(run: Run, name: str, d
     (following,) = (line for line in done.stdout.splitlines() if line.startswith("next: penstock verdict"))
     planned = run(*following.split()[2:], "--dry-run")
     assert planned.returncode == 0, planned.stderr
+
+
+def test_supervisor_reports_errors_in_words() -> None:
+    of_system = OSError(errno.ENOSPC, "No space left on device", "/x/y")
+    assert error_words(of_system) == "/x/y: no space left on the storage"
+    assert error_words(ValueError("3 servers")) == "3 servers (ValueError)"
+    assert error_words(KeyError()) == "no reason is known (KeyError)"
 
 
 def test_a_name_that_is_taken_is_said(run: Run, name: str) -> None:
