@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -16,8 +17,11 @@ from unittest.mock import Mock
 import psutil
 import pytest
 from laboratories import SMALL, Run, free_name, requires, traces, up, watchers, without_traces
+from typer.testing import CliRunner
 from warm_command import popen
 
+from penstock.cli import application
+from penstock.cli.lab import lab as lab_commands
 from penstock.lab import sweep as sweep_module
 from penstock.lab.control import ask, laboratories
 from penstock.lab.place import ROOT, Place, is_up, locked, place_of
@@ -301,6 +305,21 @@ def test_next_command_that_lab_up_prints_fits_on_the_disk(run: Run, name: str, d
     (following,) = (line for line in done.stdout.splitlines() if line.startswith("next: penstock verdict"))
     planned = run(*following.split()[2:], "--dry-run")
     assert planned.returncode == 0, planned.stderr
+
+
+def test_doctor_lists_incomplete_systems_and_reports_an_error_only_for_named_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lacking = Mock(is_complete=False, kernel="", command="apt-get install x", besides="", packages=["x"])
+    monkeypatch.setattr(lab_commands, "missing", lambda _: lacking)
+    every = CliRunner().invoke(application, ["lab", "doctor"])
+    assert every.exit_code == 1
+    assert re.search(r"not ready here: [0-9]+ systems", every.stdout)
+    assert "--install" in every.stdout
+    assert every.stderr == ""
+    named = CliRunner().invoke(application, ["lab", "doctor", "moosefs"])
+    assert named.exit_code == 1
+    assert "error: 1 system cannot be brought up here" in named.stderr
 
 
 def test_supervisor_reports_errors_in_words() -> None:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.markup import escape
@@ -32,7 +32,7 @@ from penstock.lab.request import LabState
 from penstock.lab.system import System
 from penstock.lab.systems.all import SYSTEMS, system_named
 from penstock.model import panels
-from penstock.model.errors import PenstockError, UsageError
+from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.text import counted
 from penstock.model.units import human_seconds, human_size, size_within
 
@@ -270,12 +270,23 @@ def doctor_command(
     out().print(table)
     if incomplete:
         installable = " ".join(kind.NAME for kind in incomplete if not missing(kind).kernel)
+        if not systems:
+            _list_incomplete(len(incomplete), installable)
         raise PenstockError(
             f"{counted(len(incomplete), 'system')} cannot be brought up here",
             f"penstock lab doctor {installable} --install"
             if installable
             else "use another system, or a kernel that has it",
         )
+
+
+def _list_incomplete(number: int, installable: str) -> NoReturn:
+    """Ends a list of all systems, of which a user may not want each."""
+    out().print(f"not ready here: {counted(number, 'system')}", markup=False)
+    if installable:
+        text = f"to install what is missing: penstock lab doctor {installable} --install"
+        out().print(text, markup=False, soft_wrap=True)
+    raise typer.Exit(int(ExitCode.FAILED))
 
 
 def _of_kernel(kind: type[System[Any]], lacks: str) -> str:
