@@ -10,7 +10,7 @@ from typing import Self
 from penstock.files.documents import read_bytes
 from penstock.files.naming import give_name
 from penstock.model.errors import PenstockError, UsageError
-from penstock.model.problems import reason_of
+from penstock.model.problems import reason_of, unwritten_remedy
 
 # Of each version.
 _BEGINNING = b'{"format":"penstock-'
@@ -43,7 +43,8 @@ class GrowingDocument:
                 raise
         except OSError as error:
             raise PenstockError(
-                f"{path} cannot be written: {reason_of(error)}", "name another file"
+                f"{path} cannot be written: {reason_of(error)}",
+                unwritten_remedy(error, "name another file"),
             ) from error
         return cls(path, descriptor)
 

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from penstock.model.errors import PenstockError
-from penstock.model.problems import reason_of
+from penstock.model.problems import reason_of, unwritten_remedy
 from penstock.model.units import human_bytes
 
 
@@ -32,4 +32,5 @@ def write_document(path: Path, text: str) -> None:
                 path.unlink(missing_ok=True)
                 raise
     except OSError as error:
-        raise PenstockError(f"{path} cannot be written: {reason_of(error)}", "name another file") from error
+        remedy = unwritten_remedy(error, "name another file")
+        raise PenstockError(f"{path} cannot be written: {reason_of(error)}", remedy) from error

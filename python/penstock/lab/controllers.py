@@ -11,7 +11,8 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from penstock.lab.user import FOLDER_OF_ROOT, make_folder_of_laboratories
+from penstock.lab.user import make_folder_of_laboratories
+from penstock.model.laboratories import FOLDER_OF_ROOT
 
 _SWITCHED_ON = "user.penstock.switched_on"
 _NO_SETTINGS = (".pressure", ".peak")

@@ -9,7 +9,8 @@ from typing import Literal
 
 from penstock.lab.commands import run
 from penstock.model.errors import UsageError
-from penstock.model.units import human_size, parse_size
+from penstock.model.problems import reason_of
+from penstock.model.units import human_size, parse_size, size_within
 
 _FORM = re.compile(r"(?P<kind>loop|ram|dir)(:(?P<what>.+))?")
 _DEFAULT_BYTES = {"loop": 8 << 30, "ram": 2 << 30}
@@ -54,9 +55,32 @@ class Disks:
 
 
 def make_image(file: Path, size_bytes: int) -> None:
-    """A sparse file: it takes what is written to it."""
+    """Creates a sparse file, which takes the space of what is written to it.
+
+    Raises UsageError if the file system does not allow a file of this size.
+    """
     with file.open("xb") as image:
-        image.truncate(size_bytes)
+        try:
+            image.truncate(size_bytes)
+        except OSError as error:
+            raise UsageError(
+                f"--disks loop:{human_size(size_bytes).replace(' ', '')}: the file system of {file.parent}"
+                f" does not allow a file of that size: {reason_of(error)}",
+                f"use at most {size_within(_largest_size(image.fileno(), size_bytes))}",
+            ) from error
+
+
+def _largest_size(file: int, too_large: int) -> int:
+    """Returns the size in whole MiB that a file can have, by trying."""
+    possible, impossible = 0, too_large >> 20
+    while impossible - possible > 1:
+        middle = (possible + impossible) // 2
+        try:
+            os.ftruncate(file, middle << 20)
+            possible = middle
+        except OSError:
+            impossible = middle
+    return possible << 20
 
 
 def attach(image: Path) -> Path:

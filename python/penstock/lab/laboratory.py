@@ -36,6 +36,7 @@ class Laboratory:
         self._begun = time.monotonic()
         self._since = datetime.now(UTC).isoformat(timespec="seconds")
         self._up_s: float | None = None
+        self._size_bytes = self._free_bytes = 0
         self.network = Network(place.namespaces)
         self.site: Site | None = None
         self.system: System[Any] | None = None
@@ -67,6 +68,8 @@ class Laboratory:
             self.site.wait_until(
                 lambda: all(_has_size(each.mount) for each in clients), "the size of a mount"
             )
+            room = os.statvfs(clients[0].mount)
+            self._size_bytes, self._free_bytes = room.f_blocks * room.f_frsize, room.f_bavail * room.f_frsize
         self._up_s = time.monotonic() - self._begun
 
     def state(self) -> LabState:
@@ -82,6 +85,8 @@ class Laboratory:
             url=system.url() if system is not None else "",
             environment=system.environment() if system is not None else {},
             up_s=self._up_s,
+            size_bytes=self._size_bytes,
+            free_bytes=self._free_bytes,
             since=self._since,
             nodes=[_state_of(node, mounted) for node in nodes if node.daemons or node.name != "meta"],
             redundant=system is not None and system.is_redundant(),

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.lab.user import FOLDER_OF_ROOT, folder_of_laboratories, ordinary_user
+from penstock.lab.user import folder_of_laboratories, ordinary_user
 from penstock.model.errors import PenstockError, UsageError
+from penstock.model.laboratories import FOLDER_OF_ROOT
 
 ROOT = folder_of_laboratories()
 DISKS = Path("/var/tmp/penstock-lab")

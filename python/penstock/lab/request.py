@@ -57,6 +57,10 @@ class LabState(BaseModel):
     """variables that clients of its protocol need, such as keys; set for commands on a client"""
     up_s: float | None = None
     """from the request to the first byte read back"""
+    size_bytes: int = 0
+    """of the first client's file system; 0: unknown, or not mounted"""
+    free_bytes: int = 0
+    """free when it came up"""
     since: str = ""
     nodes: list[NodeState] = []
     redundant: bool = False

@@ -25,6 +25,7 @@ from penstock.lab.place import Place, forget_lock, holds
 from penstock.lab.request import LabRequest
 from penstock.lab.sweep import sweep
 from penstock.model.errors import PenstockError
+from penstock.model.problems import reason_of
 
 _PR_SET_PDEATHSIG = 1
 _REQUEST_BYTES_MAX = 1 << 16
@@ -153,8 +154,18 @@ def _supervise(
         lease.say({"error": error.message, "remedy": error.remedy, "code": int(error.code)})
     except BaseException as error:
         traceback.print_exc()
-        lease.say({"error": f"the supervisor failed: {error!r}", "remedy": "", "code": 1})
+        lease.say({"error": f"the supervisor failed: {error_words(error)}", "remedy": _REPORT, "code": 1})
     os._exit(0)
+
+
+_REPORT = "see `penstock lab logs`, and report this if the machine is not the reason"
+
+
+def error_words(error: BaseException) -> str:
+    """Returns why, with the file if there is one."""
+    if isinstance(error, OSError):
+        return f"{f'{error.filename}: ' if error.filename else ''}{reason_of(error)}"
+    return f"{str(error) or 'no reason is known'} ({type(error).__name__})"
 
 
 class _Lease:
@@ -201,7 +212,8 @@ def _serve(listening: socket.socket, laboratory: Laboratory) -> None:
                 answer = {"error": error.message, "remedy": error.remedy, "code": int(error.code)}
             except Exception as error:
                 # No request and no answer of a system's tools may cost the data.
-                answer = {"error": f"the request cannot be served: {error!r}", "remedy": "", "code": 1}
+                what = f"the request cannot be served: {error_words(error)}"
+                answer = {"error": what, "remedy": _REPORT, "code": 1}
             with contextlib.suppress(OSError):
                 connection.sendall(json.dumps(answer).encode() + b"\n")
             if answer.get("down"):

@@ -6,8 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from penstock.model.errors import PenstockError
-
-FOLDER_OF_ROOT = Path("/run/penstock-lab")
+from penstock.model.laboratories import FOLDER_OF_ROOT
 
 
 @cache

@@ -215,6 +215,11 @@ _REMEDIES = {
 }
 
 
+def unwritten_remedy(error: OSError, other: str) -> str:
+    """Returns what to do if a file cannot be written: `other`, and to free space if there is none."""
+    return f"free space, or {other}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else other
+
+
 def in_words(error: Exception) -> PenstockError:
     """Returns an error of the system or of an encoding in words, with a remedy; a PenstockError stays."""
     if isinstance(error, PenstockError):

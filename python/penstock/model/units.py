@@ -135,6 +135,12 @@ def human_size(count: int) -> str:
     return binary if is_short and parse_size(decimal) != count else decimal
 
 
+def size_within(count: int) -> str:
+    """Returns the largest size of two digits within `count`: "6.5 GB"."""
+    digits = max(0, len(str(count)) - 2)
+    return human_bytes(count // 10**digits * 10**digits)
+
+
 def human_rate(bytes_per_s: float, like: float | None = None) -> str:
     """Returns a rounded rate: "622 MB/s". `like`: another rate, whose unit is used."""
     return f"{human_bytes(bytes_per_s, like)}/s"

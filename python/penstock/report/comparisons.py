@@ -193,7 +193,11 @@ def verdict_texts(comparison: Comparison) -> list[tuple[str, str, str, str]]:
         return []
     first, second = (_verdict_column(verdicts) for verdicts in sets)
     outcomes = {"answer": comparison.verdicts or ""}
-    return [(name, first[name], second[name], outcomes.get(name, "")) for name in first]
+    return [
+        (name, first[name], second[name], outcomes.get(name, ""))
+        for name in first
+        if (first[name], second[name]) != ("-", "-")
+    ]
 
 
 def _verdict_column(verdicts: Sequence[VerdictFacts]) -> dict[str, str]:
@@ -226,11 +230,14 @@ def _unpaced_text(verdict: VerdictFacts) -> str:
 
 
 def _margin_text(verdict: VerdictFacts) -> str:
-    low = verdict.sustained_bytes_per_s
+    """ "factor 2", "factor 1 or more (unpaced: factor 4.6)", or "factor 0.33 (unpaced)"."""
+    low, needed = verdict.sustained_bytes_per_s, verdict.needed_bytes_per_s
+    unpaced = "" if verdict.unpaced_bytes_per_s is None else margin_text(verdict.unpaced_bytes_per_s / needed)
     if low is None:
-        return "-"
-    more = " or more" if verdict.less_than_bytes_per_s is None else ""
-    return margin_text(low / verdict.needed_bytes_per_s) + more
+        return f"{unpaced} (unpaced)" if unpaced else "-"
+    if verdict.less_than_bytes_per_s is not None:
+        return margin_text(low / needed)
+    return f"{margin_text(low / needed)} or more{f' (unpaced: {unpaced})' if unpaced else ''}"
 
 
 def _dim(text: str) -> list[Text]:
@@ -278,7 +285,11 @@ def set_names(comparison: Comparison) -> tuple[str, str]:
 
 def set_text(facts: SetFacts) -> str:
     text = f"{facts.name}: {_runs_text(facts)}"
-    text += f", {counted(facts.invalid, 'invalid run')} left out" if facts.invalid else ""
+    for case in dict.fromkeys(facts.not_sustained):
+        number = facts.not_sustained.count(case)
+        text += f", {case}{f' {number} times' if number > 1 else ''}: not sustained (metrics left out)"
+    invalid = facts.invalid - len(facts.not_sustained)
+    text += f", {counted(invalid, 'invalid run')} left out" if invalid else ""
     first, last = (each[:16].replace("T", " ") for each in (facts.first, facts.last))
     return f"{text}, from {first} to {last} UTC" if facts.runs else text
 

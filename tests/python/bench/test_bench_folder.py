@@ -19,6 +19,7 @@ from penstock.bench.data.folder import (
     NAME,
     BenchFolder,
     FileSet,
+    RoomAdvice,
     find_left,
     find_removable,
     require_room,
@@ -29,6 +30,7 @@ from penstock.bench.run.run import Access, frames_request
 from penstock.model.bench.load import Layout
 from penstock.model.bench.made import Made
 from penstock.model.errors import PenstockError, UsageError
+from penstock.model.units import parse_size
 
 PREFIX = "frame-"
 
@@ -555,6 +557,43 @@ def test_room_is_asked_for_before_anything_is_written(
         Few.f_files, Few.f_favail = there, free_files
         require_room(tmp_path, 0, 10**9)
         assert room_for_frames(tmp_path, 1, file_a_frame=True) == real.f_bavail * real.f_frsize
+
+
+@pytest.mark.parametrize(
+    ("free_blocks", "least", "remedy"),
+    [
+        (2_000_000, 0, "use --space 7.2GB, or choose another target"),
+        (
+            2_000_000,
+            9 * 10**9,
+            "free space on /x, or choose another target: --space must be at least 9 GB",
+        ),
+        (0, 0, "free space on /x, or choose another target"),
+        (30_000, 0, "free space on /x, or choose another target"),  # the reserve
+    ],
+)
+def test_error_for_too_little_space_names_a_value_that_fits(
+    free_blocks: int, least: int, remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks = 2_000_000
+    room = os.statvfs_result((4096, 4096, blocks, free_blocks, free_blocks, 0, 0, 0, 0, 255))
+    monkeypatch.setattr("penstock.bench.data.folder.os.statvfs", lambda _: room)
+    advice = RoomAdvice("the run", fewer_bytes="", space="--space", space_min=least)
+    with pytest.raises(PenstockError) as caught:
+        require_room(Path("/x"), 20 * 10**9, 1, advice)
+    assert caught.value.remedy == remedy
+    if remedy.startswith("use"):
+        require_room(Path("/x"), parse_size("7.2GB"), 1, advice)
+
+
+def test_error_for_too_little_space_names_the_amount_that_fits_beside_a_background_load(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    room = os.statvfs_result((4096, 4096, 10**6, 10**6, 10**6, 0, 0, 0, 0, 255))
+    monkeypatch.setattr("penstock.bench.data.folder.os.statvfs", lambda _: room)
+    with pytest.raises(PenstockError) as caught:
+        require_room(Path("/x"), 5 * 10**9, 1, others_bytes=10**9)
+    assert caught.value.remedy == "reduce --seconds (at most 3 GB fits), or choose another target"
 
 
 @given(

@@ -18,6 +18,7 @@ from conftest import Run
 from PIL import Image, ImageSequence
 
 import penstock.files.view.frames as frames_module
+from penstock.cli.files.view import _frames_done
 from penstock.files.aside import reading_here
 from penstock.files.export.export import write_export
 from penstock.files.export.plan import plan_export
@@ -413,6 +414,13 @@ def test_the_command_writes_into_the_current_folder(
     missing = run("view", "small.h5", "--frame", "5", "--output", "five.png")
     assert "frame 5 of 12 is missing" in missing.stdout
     assert not list(tmp_path.glob(".*")), "no temporary files"
+
+
+def test_progress_of_a_sum_leaves_the_time_left_to_the_view() -> None:
+    shown: list[tuple[object, ...]] = []
+    report = _frames_done(lambda *words: shown.append(words), "adding up frames")
+    report(88, 200)
+    assert shown == [("adding up frames", 88, 200, "88 of 200")]
 
 
 def test_the_command_prints_numbers(small: Path, run: Run, tmp_path: Path) -> None:

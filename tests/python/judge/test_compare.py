@@ -18,6 +18,7 @@ from penstock.bench.compare import storages
 from penstock.bench.compare.sets import read_sets
 from penstock.bench.compare.targets import newest_sets
 from penstock.bench.judge.checks import frame_checks
+from penstock.bench.judge.rank_checks import make_check
 from penstock.cli import application
 from penstock.files.catalogue import Catalogue, default_path
 from penstock.model.bench.campaigns import Campaign, CaseFailure
@@ -260,6 +261,7 @@ def verdict_at(
     frames: int = 300,
     target: str = "/x",
     ring_frames: int = 0,
+    unpaced_s_max: float = 0.0,
 ) -> Path:
     """A verdict whose bracket is 5 % wide."""
     at = [(10.0, frames), (0.0, 100), (held_hz, 210)]
@@ -269,6 +271,10 @@ def verdict_at(
         if rate == 10.0 and ring_frames:
             plan = document.plan.model_dump()
             plan["workload"]["ring_frames"] = ring_frames
+            document = LoadDocument.model_validate(document.model_dump() | {"plan": plan})
+        if rate == 0.0:
+            plan = document.plan.model_dump()
+            plan["workload"]["seconds_max"] = unpaced_s_max
             document = LoadDocument.model_validate(document.model_dump() | {"plan": plan})
         step = step_of(kind, document)  # type: ignore[arg-type]
         steps.append(step.model_copy(update={"run": step.run.model_copy(update={"target": target})}))
@@ -339,14 +345,15 @@ def test_verdicts_that_contradict_each_other_with_confidence_decide(
 
 
 def test_verdicts_that_differ_only_in_length_are_compared(tmp_path: Path) -> None:
-    first = verdict_at(tmp_path / "a", 1)
-    second = verdict_at(tmp_path / "b", 2, frames=600, ring_frames=50)
+    first = verdict_at(tmp_path / "a", 1, unpaced_s_max=8.0)
+    second = verdict_at(tmp_path / "b", 2, frames=600, ring_frames=50, unpaced_s_max=32.0)
     comparison = valid_document(compare(first, second, "--json").stdout, "comparison")
     assert isinstance(comparison, Comparison)
     assert comparison.parameters == []
     assert [(each.case, each.name, each.base, each.other) for each in comparison.conditions] == [
         ("at the detector's rate", "length", "30 s", "60 s"),
         ("at the detector's rate", "frames that stay", "all", "the newest 50"),
+        ("unpaced", "length", "at most 8 s", "at most 32 s"),
     ]
 
 
@@ -366,6 +373,39 @@ def test_an_unpaced_run_is_not_a_sustained_rate(tmp_path: Path) -> None:
     shown = [" ".join(line.split()) for line in compare(*paths).stdout.splitlines()]
     assert "verdict sustained at least 10 MB/s at least 10 MB/s" in shown
     assert any(line.startswith("verdict unpaced ") for line in shown)
+
+
+def verdict_of_too_slow_storage(path: Path, day: int, is_step_invalid: bool) -> Path:
+    """An unpaced run with half the needed throughput, and a step that was not sustained."""
+    full = paced_document(0.0, 100, started=f"2026-01-{day:02}T00:00:00Z")
+    step = step_of("rate", paced_document(10.0, 300, started=f"2026-01-{day:02}T01:00:00Z"))
+    validity = "invalid" if is_step_invalid else "warned"
+    checks = [make_check("generator not the bottleneck", "failed", "2 times", "1.1 times")]
+    run = step.run.model_copy(update={"validity": validity, "checks": checks if is_step_invalid else []})
+    slow = step.model_copy(update={"outcome": "not held", "run": run})
+    unpaced = step_of("full speed", full)
+    said = {"answer": "no", "confidence": 0.95, "unpaced_bytes_per_s": 5e6, "measured_bytes_per_s": 5e6}
+    verdict = verdict_of(unpaced, step).model_copy(update=said | {"steps": [unpaced, slow]})
+    path.write_text(verdict.model_dump_json())
+    return path
+
+
+def test_step_that_was_not_sustained_is_not_called_invalid(tmp_path: Path) -> None:
+    paths = [verdict_of_too_slow_storage(tmp_path / "ab"[day - 1], day, day == 2) for day in (1, 2)]
+    found = " ".join(compare(*paths).stdout.split())
+    assert "1 verdict (1 step), at the detector's rate: not sustained (metrics left out), from" in found
+    assert "invalid" not in found
+    assert (
+        f"- at the detector's rate: not sustained in {paths[1]}; metrics left out (failed checks: generator"
+        " not the bottleneck)" in found
+    )
+    assert f"- at the detector's rate: metrics only in {paths[0]}" in found
+
+
+def test_comparison_shows_the_unpaced_margin_of_verdicts_that_sustained_nothing(tmp_path: Path) -> None:
+    paths = [verdict_of_too_slow_storage(tmp_path / "ab"[day - 1], day, True) for day in (1, 2)]
+    shown = [" ".join(line.split()) for line in compare(*paths).stdout.splitlines()]
+    assert "verdict margin factor 0.5 (unpaced) factor 0.5 (unpaced)" in shown
 
 
 def index_of(*paths: Path) -> Catalogue:

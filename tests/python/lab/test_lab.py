@@ -1,9 +1,11 @@
 """Laboratories come up, answer, and go without a trace, however they end."""
 
 import contextlib
+import errno
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -15,11 +17,15 @@ from unittest.mock import Mock
 import psutil
 import pytest
 from laboratories import SMALL, Run, free_name, requires, traces, up, watchers, without_traces
+from typer.testing import CliRunner
 from warm_command import popen
 
+from penstock.cli import application
+from penstock.cli.lab import lab as lab_commands
 from penstock.lab import sweep as sweep_module
 from penstock.lab.control import ask, laboratories
 from penstock.lab.place import ROOT, Place, is_up, locked, place_of
+from penstock.lab.supervisor import error_words
 from penstock.lab.user import make_folder_of_laboratories
 from penstock.model.bench.runs import Run as BenchRun
 from penstock.model.errors import PenstockError
@@ -271,6 +277,10 @@ def test_given_folders_get_their_own_folders(run: Run, name: str, tmp_path: Path
         (["up", "no-such-system"], ["no-such-system", "moosefs"]),
         (["up", "xfs", "--name", "Bad Name"], ["Bad Name", "lower-case"]),
         (["up", "xfs", "--disks", "loop:1MiB"], ["loop:1MiB", "at least"]),
+        (
+            ["up", "xfs", "--disks", "loop:9999TiB"],
+            ["--disks loop:9999TiB: the file system of", "use at most"],
+        ),
         (["up", "xfs", "--disks", "tape"], ["tape", "loop:8GiB"]),
         (["up", "xfs", "--disks", "dir:/no/such"], ["/no/such"]),
         (["up", "moosefs", "--option", "goal=99"], ["goal", "9"]),
@@ -286,6 +296,37 @@ def test_wrong_usage_is_named(run: Run, arguments: list[str], words: list[str]) 
     done = run("lab", *arguments)
     assert done.returncode == 2, done.stderr
     assert all(word in done.stderr for word in words), done.stderr
+
+
+@pytest.mark.parametrize("disk", ["loop:8GiB", "loop:400MiB"])
+def test_next_command_that_lab_up_prints_fits_on_the_disk(run: Run, name: str, disk: str) -> None:
+    done = run("lab", "up", "xfs", "--name", name, "--disks", disk)
+    assert done.returncode == 0, done.stderr
+    (following,) = (line for line in done.stdout.splitlines() if line.startswith("next: penstock verdict"))
+    planned = run(*following.split()[2:], "--dry-run")
+    assert planned.returncode == 0, planned.stderr
+
+
+def test_doctor_lists_incomplete_systems_and_reports_an_error_only_for_named_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lacking = Mock(is_complete=False, kernel="", command="apt-get install x", besides="", packages=["x"])
+    monkeypatch.setattr(lab_commands, "missing", lambda _: lacking)
+    every = CliRunner().invoke(application, ["lab", "doctor"])
+    assert every.exit_code == 1
+    assert re.search(r"not ready here: [0-9]+ systems", every.stdout)
+    assert "--install" in every.stdout
+    assert every.stderr == ""
+    named = CliRunner().invoke(application, ["lab", "doctor", "moosefs"])
+    assert named.exit_code == 1
+    assert "error: 1 system cannot be brought up here" in named.stderr
+
+
+def test_supervisor_reports_errors_in_words() -> None:
+    of_system = OSError(errno.ENOSPC, "No space left on device", "/x/y")
+    assert error_words(of_system) == "/x/y: no space left on the storage"
+    assert error_words(ValueError("3 servers")) == "3 servers (ValueError)"
+    assert error_words(KeyError()) == "no reason is known (KeyError)"
 
 
 def test_a_name_that_is_taken_is_said(run: Run, name: str) -> None:

@@ -148,7 +148,7 @@ def test_hints_of_a_server_with_everything_wrong(server: System, tmp_path: Path)
             "the clock source is hpet",
             "a cgroup limits memory: 8.59 GB",
             "a cgroup limits the processors: 0.5 of 1",
-            "a cgroup limits I/O",
+            "a cgroup limits I/O: /dev/nvme0n1 at most 105 MB/s (write)",
             "eth0 has 100 Gb/s and an MTU of 1500",
             "interfaces are on NUMA node 0, NVMe drives on 1",
         ),
@@ -172,6 +172,31 @@ def test_a_limit_of_another_device_is_not_hinted_at(tmp_path: Path) -> None:
         system = make_tree(tmp_path / str(number), server_files() | limit, SERVER_LINKS)
         said = [hint.what for hint in sheet_of(mounted(tmp_path, "xfs", "253:1"), system).hints]
         assert any("limits I/O" in what for what in said) == (device == "259:0"), device
+
+
+@pytest.mark.parametrize(
+    ("limit", "shown"),
+    [
+        ("259:0 rbps=200000000 wbps=200000000", "/dev/nvme0n1 at most 200 MB/s (read, write)"),
+        (
+            "259:0 rbps=50000000 wbps=max riops=max wiops=100",
+            "/dev/nvme0n1 at most 50 MB/s (read), 100 operations/s (write)",
+        ),
+        ("259:0 wbps=200000000\n259:0 wbps=100000000", "/dev/nvme0n1 at most 100 MB/s (write)"),
+    ],
+)
+def test_io_limits_are_shown_once_with_device_unit_and_direction(
+    tmp_path: Path, limit: str, shown: str
+) -> None:
+    system = make_tree(
+        tmp_path / "root", server_files() | {"/sys/fs/cgroup/a/io.max": f"{limit}\n"}, SERVER_LINKS
+    )
+    sheet = sheet_of(mounted(tmp_path, "xfs", "253:1"), system)
+    assert f"a cgroup limits I/O: {shown}" in [hint.what for hint in sheet.hints]
+    in_laboratory = sheet.model_copy(update={"path": "/run/penstock-lab/x/client-1/mount", "hints": []})
+    (of_laboratory,) = (hint for hint in hints_of(in_laboratory) if shown in hint.what)
+    assert of_laboratory.what.startswith("--disk-rate of the laboratory")
+    assert "cgroup" not in of_laboratory.remedy
 
 
 def test_a_full_or_read_only_file_system_is_hinted_at() -> None:
@@ -290,7 +315,7 @@ def test_limits_of_the_first_version_of_control_groups(tmp_path: Path) -> None:
     sheet = sheet_of(mounted(tmp_path, "tmpfs"), make_tree(tmp_path / "root", files, {}))
     assert value(sheet, "limits", "memory limit") == 4 << 30
     assert value(sheet, "limits", "processor limit") == 2.5
-    assert value(sheet, "limits", "I/O limit") == "8:0 1048576"
+    assert value(sheet, "limits", "I/O limit") == "8:0 wbps=1048576"
     bare = sheet_of(mounted(tmp_path, "tmpfs"), make_tree(tmp_path / "bare", {}, {}))
     assert value(bare, "limits", "memory limit") == "none"
 

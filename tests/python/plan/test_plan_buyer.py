@@ -45,6 +45,25 @@ def test_beamlines_have_their_own_schedule_and_retention(facility: Path) -> None
     assert mx.stored_bytes_per_s + imaging.stored_bytes_per_s == pytest.approx(found.stored_bytes_per_s)
 
 
+def test_assumptions_name_the_beamline_where_two_have_the_same_detector(tmp_path: Path) -> None:
+    file = tmp_path / "two.yaml"
+    beamlines = (
+        f"  - name: {name}\n    detectors: ['eiger2-16m@100,ratio={ratio}']\n    duty: {duty}\n"
+        for name, ratio, duty in (("MX", 8, "10%"), ("SAXS", 4, "50%"))
+    )
+    file.write_text("beamlines:\n" + "".join(beamlines), encoding="utf-8")
+    shown = one_line(invoke("--beamlines", str(file)).stdout)
+    assert re.search(r"duty cycle, MX EIGER2 \S+ 16M 10 % of the time", shown), shown
+    assert re.search(r"duty cycle, SAXS EIGER2 \S+ 16M 50 % of the time", shown)
+    assert re.search(r"compression ratio, SAXS EIGER2 \S+ 16M 4, stated", shown)
+
+
+def test_assumptions_number_the_same_detector_outside_of_beamlines() -> None:
+    shown = one_line(invoke("eiger2-16m,ratio=8,duty=0.1", "eiger2-16m,ratio=4,duty=0.5").stdout)
+    assert re.search(r"duty cycle, EIGER2 \S+ 16M \(1\) 10 % of the time", shown), shown
+    assert re.search(r"duty cycle, EIGER2 \S+ 16M \(2\) 50 % of the time", shown)
+
+
 def test_beamlines_share_no_port_and_no_server(facility: Path) -> None:
     """Two of 100 MB/s, which would fit into one port together."""
     small = "beamlines:\n" + "".join(

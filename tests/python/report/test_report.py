@@ -1,8 +1,10 @@
 """Pages from documents: what they say, that they need nothing else, and that no document can break them."""
 
 import dataclasses
+import errno
 import io
 import json
+import os
 import re
 import resource
 from pathlib import Path
@@ -442,6 +444,22 @@ def test_what_cannot_be_written_whole_is_not_left_half(tmp_path: Path) -> None:
     with pytest.raises(PenstockError, match="cannot be written"):
         write_document(path, "x")
     assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [(errno.ENOSPC, "free space, or name another file"), (errno.EACCES, "name another file")],
+)
+def test_remedy_for_a_full_file_system_is_to_free_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, remedy: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(PenstockError) as caught:
+        write_document(tmp_path / "r.html", "x")
+    assert caught.value.remedy == remedy
 
 
 def test_one_is_no_plural() -> None:

@@ -34,7 +34,7 @@ _FOLDER_DOCUMENTS_MAX = 10_000
 _NOT_MEASURED = {"record", "folder", "host", "port", "token"}
 # How long a run is, and how many of its files stay: that may be the reason of a difference, and is no other
 # workload.
-_EXTENT = {"frames": {"frames", "ring_frames"}, "network": {"seconds"}}
+_EXTENT = {"frames": {"frames", "ring_frames", "seconds_max"}, "network": {"seconds"}}
 _EXTENT_OPTION = "--seconds"
 """of the workloads of sciences"""
 
@@ -56,6 +56,7 @@ class Measured:
     fault: str = ""  # what the storage did wrong: an error, or other bytes than were written
     too_short: frozenset[str] = frozenset()  # names of values that it would have, had it been longer
     failed_checks: tuple[str, ...] = ()
+    is_not_sustained: bool = False  # a step of a verdict, whatever its own checks found
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,9 @@ class RunSet:
             runs=len(valid),
             warned=sum(run.validity == "warned" for run in valid),
             invalid=len(self.runs) - len(valid),
+            not_sustained=[
+                run.case for run in self.runs if run.validity == "invalid" and run.is_not_sustained
+            ],
             failed=len(self.failed),
             first=min(times, default=""),
             last=max(times, default=""),
@@ -205,9 +209,10 @@ def _parts_of(path: Path, verdict: Verdict) -> Iterator[Measured]:
     """The steps that are the same in each verdict, and the search as one run: its steps' rates are not."""
     for step in verdict.steps:
         if step.kind == "full speed":  # whose number of frames follows from their rate
-            yield replace(_measured(path, step.run, UNPACED, None), extent={})
+            yield replace(_measured(path, step.run, UNPACED, None), extent=_longest(step.run))
         elif step.kind not in ("search", "probe"):
-            yield _measured(path, step.run, STEP_NAMES[step.kind], None)
+            measured = _measured(path, step.run, STEP_NAMES[step.kind], None)
+            yield replace(measured, is_not_sustained=step.outcome == "not held")
     first = next((step.run for step in verdict.steps if step.kind == "search"), None)
     low, high = verdict.measured_bytes_per_s, verdict.less_than_bytes_per_s
     if first is None or low is None or high is None or verdict.answer == "invalid":
@@ -356,6 +361,12 @@ def _extent(run: Run) -> dict[str, str]:
     length = human_seconds(load.frames / load.rate_hz) if load.rate_hz else counted(load.frames, "frame")
     kept = f"the newest {load.ring_frames}" if load.ring_frames else "all"
     return {"length": length, "frames that stay": kept}
+
+
+def _longest(run: Run) -> dict[str, str]:
+    """Returns the time limit of an unpaced run, which follows from the options of a verdict."""
+    seconds = getattr(run.document.plan.workload, "seconds_max", 0.0)
+    return {"length": f"at most {human_seconds(seconds)}"} if seconds else {}
 
 
 def _conditions(run: Run) -> dict[str, str]:

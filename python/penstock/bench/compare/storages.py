@@ -132,8 +132,16 @@ def _lost(base: RunSet, other: RunSet, matched: Sequence[Matched]) -> list[str]:
     cases = {run.case for run in other.runs} | set(other.failed)
     for case, runs in base.cases.items():
         if case in cases and not any(id(run) in compared for run in runs):
-            reported.append(f"{case}: no run of {other.name} is valid")
+            reported.append(f"{case}: {_no_metrics(case, other)}")
     return reported
+
+
+def _no_metrics(case: str, runs: RunSet) -> str:
+    """Why a set has no metrics of a case that are compared."""
+    if case in runs.facts.not_sustained:
+        failed = dict.fromkeys(check for run in runs.runs if run.case == case for check in run.failed_checks)
+        return f"not sustained in {runs.name}; metrics left out (failed checks: {', '.join(failed)})"
+    return f"no run of {runs.name} is valid"
 
 
 def _faults(runs: RunSet) -> list[str]:
@@ -200,7 +208,13 @@ def _match(base: RunSet, other: RunSet) -> tuple[list[Matched], list[str]]:
             "choose one of each with --base-case and --case",
         )
     alone = [(base.name, first), (other.name, second)]
-    notes = [f"only in {name}: {case}" for name, cases in alone for case in cases if case not in names]
+    no_metrics = {*base.facts.not_sustained, *other.facts.not_sustained}
+    notes = [
+        f"{case}: metrics only in {name}" if case in no_metrics else f"only in {name}: {case}"
+        for name, cases in alone
+        for case in cases
+        if case not in names
+    ]
     return [(name, first[name], second[name]) for name in names], notes
 
 

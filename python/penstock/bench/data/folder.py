@@ -10,6 +10,7 @@ that a link in its place redirects nothing.
 import contextlib
 import errno
 import fcntl
+import math
 import os
 import platform
 import re
@@ -33,7 +34,7 @@ from penstock.model.errors import PenstockError, UsageError
 from penstock.model.problems import reason_of
 from penstock.model.storage_url import Place, names_url
 from penstock.model.text import counted
-from penstock.model.units import human_bytes, human_percent, human_size
+from penstock.model.units import human_bytes, human_percent, human_size, size_within
 from penstock.programs.signals import signals_later
 
 NAME = "penstock-bench-"
@@ -51,6 +52,10 @@ _LOCK_TRIES, _LOCK_PAUSE_S = 10, 0.02
 # What stays free: a full file system hurts others.
 RESERVE_SHARE = 0.02
 RESERVE_INODES = 1000
+# Of what is free besides the reserve: what a run removes, some file systems free a little later.
+ROOM_SHARE = 0.9
+SPACE_BYTES = 20 * 10**9
+"""that the files of a step of a verdict take at most, unless --space is given"""
 
 
 class FileSet(BaseModel):
@@ -621,18 +626,46 @@ def _limits_files(room: os.statvfs_result) -> bool:
 
 @dataclass(frozen=True)
 class RoomAdvice:
-    """What has no room, and imperatives that make it smaller."""
+    """What has no room, and imperatives that make it smaller.
+
+    `space` is the option that limits the bytes, if there is one, and `space_min` the least that it allows.
+    """
 
     what: str = "the run"
     fewer_bytes: str = "reduce --seconds"
     fewer_files: str = "use --layout file_a_writer, which creates one file per writer"
+    space: str = ""
+    space_min: int = 0
+
+    def to_fit(self, target: Path, bytes_that_fit: int) -> str:
+        """Returns the remedy for a target that has room for this many bytes."""
+        usable = math.floor(ROOM_SHARE * bytes_that_fit)
+        if bytes_that_fit <= 0:
+            return f"free space on {target}, or choose another target"
+        if not self.space:
+            return (
+                f"{self.fewer_bytes} (at most {size_within(bytes_that_fit)} fits), or choose another target"
+            )
+        if usable < max(1, self.space_min):
+            return (
+                f"free space on {target}, or choose another target: {self.space} must be at least"
+                f" {human_size(self.space_min)}"
+            )
+        fewer = f", {self.fewer_bytes}" if self.fewer_bytes else ""
+        value = size_within(usable).replace(" ", "")
+        return f"use {self.space} {value}{fewer}, or choose another target"
 
 
 ROOM_ADVICE = RoomAdvice()
 
 
-def require_room(target: Path, needed_bytes: int, files: int, advice: RoomAdvice = ROOM_ADVICE) -> None:
-    """Raises PenstockError unless `target` has room for the bytes and files, and a reserve stays free."""
+def require_room(
+    target: Path, needed_bytes: int, files: int, advice: RoomAdvice = ROOM_ADVICE, others_bytes: int = 0
+) -> None:
+    """Raises PenstockError unless `target` has room for the bytes and files, and a reserve stays free.
+
+    `others_bytes`: of the needed ones, those that the advice does not make fewer.
+    """
     room = os.statvfs(target)
     if not room.f_blocks and not room.f_bavail:
         mount = find_mount(target)
@@ -648,7 +681,7 @@ def require_room(target: Path, needed_bytes: int, files: int, advice: RoomAdvice
             f"{advice.what} writes {human_bytes(needed_bytes)}, but {target} has {human_bytes(free)} free, of"
             f" which {human_bytes(reserve)} must stay free ({human_percent(RESERVE_SHARE)} of the file"
             " system)",
-            f"{advice.fewer_bytes}, or choose another target",
+            advice.to_fit(target, free - reserve - others_bytes),
         )
     if _limits_files(room) and room.f_favail - RESERVE_INODES < files:
         raise PenstockError(

@@ -28,7 +28,7 @@ from penstock.programs.signals import came_since
 
 PREFIX = "rehearsal-"
 GOES_ON = "the rehearsal was still running when this was written"
-SPACE = RoomAdvice("a series of the rehearsal", "reduce --space")
+SPACE = RoomAdvice("a series of the rehearsal", fewer_bytes="", space="--space")
 _FILES_MAX = 100_000
 # Of a step at a rate that the chain does not sustain, as a multiple of its planned duration.
 _LONGER_MAX, _SPARE_S = 1.5, 3.0

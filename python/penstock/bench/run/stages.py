@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from penstock.bench.data.folder import BenchFolder, require_room, usable
+from penstock.bench.data.folder import SPACE_BYTES, BenchFolder, require_room, usable
 from penstock.bench.judge.checks import FAR_TOO_SHORT_S, SHORT_S
 from penstock.bench.judge.evidence import Measured
 from penstock.bench.judge.holds import FRAMES_MIN, outcome_of
@@ -63,7 +63,7 @@ class VerdictRequest:
     soak_s: float
     step_s: float = SHORT_S
     """of the search, at least"""
-    space_bytes: int = 20 * 10**9
+    space_bytes: int = SPACE_BYTES
     """that the files of a step take at most: older ones are removed while it goes on"""
     room_bytes: int | None = None
     """free for the files of a step; None: as much as `space_bytes`"""

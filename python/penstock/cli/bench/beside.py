@@ -125,7 +125,8 @@ def require_room_for_both(
     if second is None or second.target is None:
         require_room(target, needed_bytes, files, advice)
     elif second.target.stat().st_dev == target.stat().st_dev:
-        require_room(target, needed_bytes + second.bytes, files + second.files, advice)
+        bytes_of_both, files_of_both = needed_bytes + second.bytes, files + second.files
+        require_room(target, bytes_of_both, files_of_both, advice, others_bytes=second.bytes)
     else:
         require_room(target, needed_bytes, files, advice)
         require_room(second.target, second.bytes, second.files)

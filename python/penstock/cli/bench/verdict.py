@@ -9,7 +9,13 @@ from typing import Annotated
 
 import typer
 
-from penstock.bench.data.folder import BenchFolder, RoomAdvice, require_writable, room_for_frames
+from penstock.bench.data.folder import (
+    ROOM_SHARE,
+    BenchFolder,
+    RoomAdvice,
+    require_writable,
+    room_for_frames,
+)
 from penstock.bench.data.frame_choice import check_layout, image_request
 from penstock.bench.data.images import make_template
 from penstock.bench.judge.conditions import conditions_of
@@ -66,8 +72,6 @@ from penstock.model.units import human_hz
 from penstock.report.verdicts import step_line, verdict_plan_rows, verdict_view
 
 _SEARCH_S, _SOAK_S = 120.0, 60.0
-# Of the free space: what a run removes, some file systems free a little later.
-_ROOM_SHARE = 0.9
 # Options with a value that a repetition does not have: their files are there by then.
 _NOT_REPEATED = ("--output", "-o", "--report")
 _FLAGS_NOT_REPEATED = ("--quiet", "-q", "--json", "--dry-run")
@@ -223,22 +227,22 @@ def _room_bytes(step: FramesRequest, target: Path, second: Second | None) -> int
     frames = room_for_frames(target, step.stored_bytes_each, step.layout == "file_a_frame")
     is_shared = second is not None and second.target is not None
     beside = second.bytes if second is not None and is_shared else 0
-    return max(0, math.floor(_ROOM_SHARE * (frames * step.stored_bytes_each - beside)))
+    return max(0, math.floor(ROOM_SHARE * (frames * step.stored_bytes_each - beside)))
 
 
 def _require_room(request: VerdictRequest, target: Path, second: Second | None) -> None:
     """Raises PenstockError with every step that lacks space, the search at its highest rate included."""
     what = {
-        "the run at the detector's rate": (request.at_rate, "reduce --space"),
-        "the unpaced run": (request.largest_unpaced, "reduce --space"),
+        "the run at the detector's rate": (request.at_rate, ""),
+        "the unpaced run": (request.largest_unpaced, ""),
     }
     if request.soak is not None:
-        what["the soak"] = (request.soak, "reduce --space")
+        what["the soak"] = (request.soak, "")
     if (largest := request.largest_search_step) is not None:
-        what["the search"] = (largest, "reduce --space or --search-max")
+        what["the search"] = (largest, "reduce --search-max")
     missing: list[PenstockError] = []
     for name, (step, fewer_bytes) in what.items():
-        advice = RoomAdvice(name, fewer_bytes)
+        advice = RoomAdvice(name, fewer_bytes, space="--space", space_min=request.at_rate.ring_bytes_min)
         try:
             require_room_for_both(target, step.bytes, step.files, second, advice)
         except UsageError:

@@ -2,7 +2,6 @@
 
 import math
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +17,7 @@ from penstock.files.view.picture import Choice, Look, Numbers, Scale, Span, fram
 from penstock.model import panels
 from penstock.model.errors import UsageError
 from penstock.model.text import counted, harmless
-from penstock.model.units import human_number, human_seconds
+from penstock.model.units import human_number
 
 _PICTURE_SIZE, _MOVIE_SIZE = 1200, 600
 _MOVIE_SUFFIXES = (".gif", ".png", ".apng")
@@ -176,7 +175,7 @@ def _show_movie(
     output = output or _default(file, "movie.gif")
     with progress() as view:
         shown = write_movie(
-            file, choice, span, look, fps, output, _with_time_left(view.update, "painting frames")
+            file, choice, span, look, fps, output, _frames_done(view.update, "painting frames")
         )
     missing = [each.frame for each in shown if each.frames == 0]
     if json:
@@ -202,7 +201,7 @@ def _show_picture(
     if added_up is not None:
         output = output or _default(file, "sum.png")
         with progress() as view:
-            picture = sum_picture(file, choice, added_up, _with_time_left(view.update, "adding up frames"))
+            picture = sum_picture(file, choice, added_up, _frames_done(view.update, "adding up frames"))
     else:
         picture = frame_picture(file, choice, frame)
         output = output or _default(file, f"frame{picture.numbers.frame}.png")
@@ -288,18 +287,11 @@ def _parsed_range(text: str | None, scale: Scale) -> tuple[float | None, float |
     return low, high
 
 
-def _with_time_left(update: Callable[..., object], key: str) -> Callable[[int, int], None]:
-    first = 0.0
+def _frames_done(update: Callable[..., object], key: str) -> Callable[[int, int], None]:
+    """Returns a function that shows the progress; the view adds the time left."""
 
     def show(done: int, total: int) -> None:
-        nonlocal first
-        text = f"{done} of {total}"
-        if done == 1:
-            first = time.monotonic()  # opening the file does not count
-        else:
-            left = (time.monotonic() - first) / (done - 1) * (total - done)
-            text += f", about {human_seconds(left)} left"
-        update(key, done, total, text)
+        update(key, done, total, f"{done} of {total}")
 
     return show
 

@@ -1,12 +1,14 @@
 """`penstock lab`: storage systems on this machine, up and down."""
 
+import math
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
+from penstock.bench.data.folder import RESERVE_SHARE, ROOM_SHARE, SPACE_BYTES
 from penstock.cli.common import (
     out,
     print_json,
@@ -30,9 +32,12 @@ from penstock.lab.request import LabState
 from penstock.lab.system import System
 from penstock.lab.systems.all import SYSTEMS, system_named
 from penstock.model import panels
-from penstock.model.errors import PenstockError, UsageError
+from penstock.model.errors import ExitCode, PenstockError, UsageError
 from penstock.model.text import counted
-from penstock.model.units import human_seconds, human_size
+from penstock.model.units import human_seconds, human_size, size_within
+
+# What a verdict on PILATUS 6M, of frames of 25 MB, needs at least with one writer and with four.
+_ONE_WRITER_BYTES_MIN, _FOUR_WRITERS_BYTES_MIN = 150 * 10**6, 600 * 10**6
 
 
 @dataclass(frozen=True)
@@ -61,11 +66,23 @@ def _up(options: LabOptions, output: _Output) -> None:
     where = state.mount or state.url
     console.print(f"{'mounted at' if state.mount else 'URL'}: {where}", markup=False, soft_wrap=True)
     _show_environment(state)
-    then = f"verdict pilatus-6m lab:{state.name}"
-    if not state.mount:
-        then = f"lab exec {state.name} -- COMMAND"
-    console.print(f"next: penstock {then}", markup=False, soft_wrap=True)
+    console.print(f"next: penstock {_next_command(state)}", markup=False, soft_wrap=True)
     console.print(f"end:  penstock lab down {state.name}", markup=False, soft_wrap=True)
+
+
+def _next_command(state: LabState) -> str:
+    """A verdict whose files fit on the disks that were made."""
+    if not state.mount:
+        return f"lab exec {state.name} -- COMMAND"
+    free = state.free_bytes - int(state.size_bytes * RESERVE_SHARE)
+    space = math.floor(ROOM_SHARE * free)
+    if state.size_bytes == 0 or space >= SPACE_BYTES:
+        return f"verdict pilatus-6m lab:{state.name}"
+    if space < _ONE_WRITER_BYTES_MIN:
+        return f"describe lab:{state.name}"
+    writers = " --writers 1" if space < _FOUR_WRITERS_BYTES_MIN else ""
+    value = size_within(space).replace(" ", "")
+    return f"verdict pilatus-6m lab:{state.name} --space {value}{writers}"
 
 
 up_command = reports_errors(command_of(_up, DataclassTable(LabOptions), DataclassTable(_Output)))
@@ -253,12 +270,23 @@ def doctor_command(
     out().print(table)
     if incomplete:
         installable = " ".join(kind.NAME for kind in incomplete if not missing(kind).kernel)
+        if not systems:
+            _list_incomplete(len(incomplete), installable)
         raise PenstockError(
             f"{counted(len(incomplete), 'system')} cannot be brought up here",
             f"penstock lab doctor {installable} --install"
             if installable
             else "use another system, or a kernel that has it",
         )
+
+
+def _list_incomplete(number: int, installable: str) -> NoReturn:
+    """Ends a list of all systems, of which a user may not want each."""
+    out().print(f"not ready here: {counted(number, 'system')}", markup=False)
+    if installable:
+        text = f"to install what is missing: penstock lab doctor {installable} --install"
+        out().print(text, markup=False, soft_wrap=True)
+    raise typer.Exit(int(ExitCode.FAILED))
 
 
 def _of_kernel(kind: type[System[Any]], lacks: str) -> str:

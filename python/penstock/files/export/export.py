@@ -32,7 +32,7 @@ from penstock.files.space import require_space
 from penstock.files.unfinished import unfinished
 from penstock.files.writable import require_writable
 from penstock.model.errors import PenstockError, UsageError
-from penstock.model.problems import reason_of
+from penstock.model.problems import reason_of, unwritten_remedy
 
 _ITEMS_MAX = 10_000
 _DEPTH_MAX = 16
@@ -60,7 +60,7 @@ def write_export(export: Export, overwrite: bool, progress: Progress) -> None:
             for path in export.writes:
                 _name(new[path], path, overwrite)
     except OSError as error:
-        raise _not_written(error) from error
+        raise _not_written(export, error) from error
 
 
 def _write_new(export: Export, new: dict[Path, Path]) -> None:
@@ -73,12 +73,13 @@ def _write_new(export: Export, new: dict[Path, Path]) -> None:
                     copy_part(export, part, new[folder / part.file], notify)
             _write_master(export, new[Path(export.master)])
     except OSError as error:
-        raise _not_written(error) from error
+        raise _not_written(export, error) from error
 
 
-def _not_written(error: OSError) -> PenstockError:
+def _not_written(export: Export, error: OSError) -> PenstockError:
     return PenstockError(
-        f"the export cannot be written: {reason_of(error)}", "check the folder and its free space"
+        f"{export.master} cannot be written: {reason_of(error)}",
+        unwritten_remedy(error, "name another file with --output"),
     )
 
 

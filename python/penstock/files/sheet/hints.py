@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
+from penstock.model.laboratories import FOLDER_OF_ROOT
 from penstock.model.plan.datasheet import DataSheet, FactGroup, Hint
 from penstock.model.text import counted
-from penstock.model.units import human_bytes, human_size
+from penstock.model.units import human_bytes, human_rate, human_size
 
-_DEVICE_NUMBER = re.compile(r"\b[0-9]+:[0-9]+\b")
+_LIMIT = re.compile(r"(?P<number>[0-9]+:[0-9]+)(?P<limits>( [a-z]+=[0-9a-z]+)+)")
+_LIMITED = {"rbps": "read", "wbps": "write", "riops": "read", "wiops": "write"}
 _DIRTY_BYTES = 8 << 30
 _FULL_SHARE = 0.9
 _FILES_SHARE = 0.95
@@ -175,18 +178,44 @@ def _limits(sheet: DataSheet) -> Iterator[Hint]:
                 why="the page cache counts towards memory, and a cgroup that has used its time is suspended",
                 remedy="record and measure outside the cgroup, or raise the limit",
             )
-    if _limits_devices(_text(limits, "I/O limit"), sheet):
+    if limited := _limited_devices(_text(limits, "I/O limit"), sheet):
+        of_laboratory = Path(sheet.path).is_relative_to(FOLDER_OF_ROOT)
         yield Hint(
-            what=f"a cgroup limits I/O: {_text(limits, 'I/O limit')[:60]}",
+            what=f"{_LIMITING if of_laboratory else 'a cgroup limits I/O'}: {'; '.join(limited)}",
             why="a benchmark measures the limit instead of the storage",
-            remedy="record and measure outside the cgroup, or raise the limit",
+            remedy="leave that out to measure without a limit"
+            if of_laboratory
+            else "record and measure outside the cgroup, or raise the limit",
         )
 
 
-def _limits_devices(limit: str, sheet: DataSheet) -> bool:
-    """Returns whether a limit (`8:0 1048576`, `8:0 wbps=1048576`) affects a device below the directory."""
-    limited = set(_DEVICE_NUMBER.findall(limit))
-    return any(_text(group, "number") in limited for group in sheet.of_kind("device"))
+_LIMITING = "--disk-rate of the laboratory, or `penstock lab slow`, limits its disks"
+
+
+def _limited_devices(text: str, sheet: DataSheet) -> list[str]:
+    """Returns "/dev/sda at most 105 MB/s (write)" of devices below the directory; the strictest limits.
+
+    `text` has lines of io.max: `8:0 rbps=max wbps=104857600`.
+    """
+    names = {_text(group, "number"): group.key.partition(" ")[2] for group in sheet.of_kind("device")}
+    limits: dict[str, dict[str, int]] = {}
+    for found in _LIMIT.finditer(text):
+        if found["number"] not in names:
+            continue
+        of_device = limits.setdefault(f"/dev/{names[found['number']]}", {})
+        for key, _, most in (each.partition("=") for each in found["limits"].split()):
+            if key in _LIMITED and most.isdecimal():
+                of_device[key] = min(int(most), of_device.get(key, int(most)))
+    return [f"{name} at most {_limits_text(each)}" for name, each in limits.items() if each]
+
+
+def _limits_text(limits: dict[str, int]) -> str:
+    """ "200 MB/s (read, write)", or "50 MB/s (read), 100 operations/s (write)"."""
+    directions: dict[str, list[str]] = {}
+    for key in (key for key in _LIMITED if key in limits):
+        most = human_rate(limits[key]) if key.endswith("bps") else f"{limits[key]} operations/s"
+        directions.setdefault(most, []).append(_LIMITED[key])
+    return ", ".join(f"{most} ({', '.join(which)})" for most, which in directions.items())
 
 
 def _network(sheet: DataSheet) -> Iterator[Hint]:

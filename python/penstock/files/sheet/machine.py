@@ -2,6 +2,7 @@
 
 import ctypes
 import platform
+import re
 from collections.abc import Callable
 from pathlib import PurePosixPath
 
@@ -212,13 +213,20 @@ class _Limits:
     def io(self) -> Seen:
         texts = [
             *self._on_the_way("", "", "io.max"),
-            *self._on_the_way("blkio", "blkio", "blkio.throttle.write_bps_device"),
-            *self._on_the_way("blkio", "blkio", "blkio.throttle.read_bps_device"),
+            *self._throttles("write_bps_device", "wbps"),
+            *self._throttles("read_bps_device", "rbps"),
         ]
         found = [(text, source) for text, source in texts if text]
         if not found:
             return Seen("none", "io.max, blkio.throttle.* of the process's cgroups")
         return Seen("; ".join(text for text, _ in found), ", ".join(source for _, source in found))
+
+    def _throttles(self, file: str, key: str) -> list[tuple[str, str]]:
+        """Returns limits of the first version of cgroups in the form of `io.max`."""
+        return [
+            (re.sub(r"(?m)^([0-9]+:[0-9]+) ([0-9]+)$", rf"\1 {key}=\2", text), source)
+            for text, source in self._on_the_way("blkio", "blkio", f"blkio.throttle.{file}")
+        ]
 
     @staticmethod
     def _strictest(values: "list[tuple[int, str]] | list[tuple[float, str]]", files: str) -> Seen:

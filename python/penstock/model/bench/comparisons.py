@@ -38,6 +38,9 @@ class SetFacts(_Part):
     runs: int = Field(description="number of runs that are compared")
     warned: int = Field(description="of those")
     invalid: int = Field(description="left out")
+    not_sustained: list[str] = Field(
+        [], description="cases of the left out runs that are steps of a verdict which were not sustained"
+    )
     failed: int = Field(0, description="failed runs of a campaign")
     first: str = Field(description="start of the first run, ISO 8601, UTC; empty: no run")
     last: str

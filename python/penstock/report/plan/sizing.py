@@ -1,6 +1,7 @@
 """A sizing for people: tables on the terminal, or Markdown."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
@@ -230,8 +231,8 @@ def _assumption_rows(sizing: Sizing) -> Iterator[tuple[str, str]]:
         (duty,) = duties
         yield "duty cycle", f"{human_percent(duty)} of the time (--duty, --hours-per-day, --days-per-week)"
     else:
-        for each in sizing.detectors:
-            yield f"duty cycle, {each.detector}", f"{human_percent(each.duty)} of the time"
+        for label, each in _labelled(sizing):
+            yield f"duty cycle, {label}", f"{human_percent(each.duty)} of the time"
     yield "headroom", f"{human_percent(assumed.headroom)} beyond the peak (--headroom)"
     yield from _once_or_each("retention", _retentions(sizing))
     yield "growth", f"{human_percent(assumed.growth)} per year (--growth)"
@@ -243,7 +244,7 @@ def _assumption_rows(sizing: Sizing) -> Iterator[tuple[str, str]]:
     reading = f"{assumed.read_factor:g} times the write bandwidth" if assumed.read_factor else "none"
     yield "concurrent reading", f"{reading} (--read-factor)"
     yield from _compression_rows(sizing)
-    yield from _once_or_each("compresses", [(each.detector, _place_text(each)) for each in sizing.detectors])
+    yield from _once_or_each("compresses", [(label, _place_text(each)) for label, each in _labelled(sizing)])
     yield "links achieve", f"{human_percent(assumed.link_efficiency)} of their speed (--link-efficiency)"
     if sizing.detectors:
         server = f"{counted(assumed.server_cores, 'core')}, {human_rate(assumed.server_bandwidth)} of network"
@@ -253,6 +254,21 @@ def _assumption_rows(sizing: Sizing) -> Iterator[tuple[str, str]]:
     if sizing.made:
         yield "made", f"{sizing.made[:16].replace('T', ' ')} UTC with Penstock {sizing.version}"
         yield "command", sizing.command
+
+
+def _labelled(sizing: Sizing) -> list[tuple[str, DetectorNeed]]:
+    """Returns each detector with a label of its own: its name, with the beamline where several have it."""
+    names = Counter(each.detector for each in sizing.detectors)
+    labels = [
+        each.detector if names[each.detector] == 1 else f"{each.beamline} {each.detector}".strip()
+        for each in sizing.detectors
+    ]
+    times, seen = Counter(labels), Counter[str]()
+    seen_so_far = []
+    for label in labels:
+        seen[label] += 1
+        seen_so_far.append(f"{label} ({seen[label]})" if times[label] > 1 else label)
+    return list(zip(seen_so_far, sizing.detectors, strict=True))
 
 
 def _retentions(sizing: Sizing) -> list[tuple[str, str]]:
@@ -267,15 +283,15 @@ def _retentions(sizing: Sizing) -> list[tuple[str, str]]:
 
 def _compression_rows(sizing: Sizing) -> Iterator[tuple[str, str]]:
     """Yields ratio and codec speed once if they are the same for all detectors."""
-    ratios = [(each.detector, _ratio_text(each.compression)) for each in sizing.detectors]
+    ratios = [(label, _ratio_text(each.compression)) for label, each in _labelled(sizing)]
     yield from _once_or_each("compression ratio", ratios)
     compressed = [
-        each
-        for each in sizing.detectors
+        (label, each)
+        for label, each in _labelled(sizing)
         if each.compression.encoding != "none" and each.compresses == "recorder"
     ]
     yield from _once_or_each(
-        "codec speed", [(each.detector, _speed_text(each.compression)) for each in compressed]
+        "codec speed", [(label, _speed_text(each.compression)) for label, each in compressed]
     )
 
 

@@ -9,7 +9,7 @@ from penstock.files.naming import give_name
 from penstock.files.unfinished import unfinished
 from penstock.files.view.picture import Choice, Look, Numbers, Picture, Span, limits_of, movie_pictures
 from penstock.model.errors import PenstockError, UsageError
-from penstock.model.problems import reason_of
+from penstock.model.problems import reason_of, unwritten_remedy
 from penstock.report.view.movie import Movie, movie_in, png_bytes
 from penstock.report.view.painter import NO_VALUE, Painter, title_of
 
@@ -74,5 +74,6 @@ def _new_file(path: Path) -> Iterator[BinaryIO]:
         ) from error
     except OSError as error:
         raise PenstockError(
-            f"{path} cannot be written: {reason_of(error)}", "name another file with --output"
+            f"{path} cannot be written: {reason_of(error)}",
+            unwritten_remedy(error, "name another file with --output"),
         ) from error
