@@ -38,7 +38,6 @@ class RecoverTest : public CheckTest {
   }
   Result<RecoverReport> recover(RecoverPlan plan, Env& env = posix_env()) const {
     plan.file = path();
-    if (plan.index_timeout_s > 20) plan.index_timeout_s = 20;
     return run_recover(
         env, plan, [](auto, auto, const auto&) {}, [] { return false; });
   }
