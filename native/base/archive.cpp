@@ -373,7 +373,8 @@ void Archive::check(bool ok, const std::string& name, std::string_view rule, std
 
 void Archive::take(Result<void> result) {
   if (result.ok() || !reads()) return;
-  problems_->push_back({ProblemCode::not_allowed, path_, "", "", "", result.error().message()});
+  const auto error = std::move(result).error();
+  problems_->push_back({ProblemCode::not_allowed, path_, "", "", "", error.message()});
 }
 
 void Archive::refuse_others() {

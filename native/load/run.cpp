@@ -105,6 +105,7 @@ Json part_of(const Result<Outcome>& outcome, const LoadPlan& plan, const JobTeam
 
 Json made_by(const std::vector<Json>& parts) {
   std::vector<Json> of_ranks;
+  of_ranks.reserve(parts.size());
   for (const auto& part : parts) of_ranks.push_back(part.is_null() ? Json() : part.at("made"));
   return Made::merged(of_ranks);
 }

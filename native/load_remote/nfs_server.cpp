@@ -156,7 +156,7 @@ class NfsServer final : public Server {
   Result<void> call(const char* what, const std::string& path, Call make) {
     PEN_ASSIGN(auto context, contexts_.take());
     const auto at = path_of(path);
-    const auto answer = done(make(context.get(), at.c_str()), context.get(), what, at);
+    auto answer = done(make(context.get(), at.c_str()), context.get(), what, at);
     contexts_.give_back(std::move(context));
     return answer;
   }

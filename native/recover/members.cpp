@@ -120,6 +120,7 @@ store::ValueNode member_names(const store::Members& members, const std::vector<s
   for (const auto& name : missing)
     if (const auto number = store::member_number(name, members)) numbers.insert(*number);
   std::vector<std::string> names;
+  names.reserve(numbers.size());
   for (const auto number : numbers) names.push_back(members.file_name(number));
   // As the store describes those that it writes.
   const std::string description = "files that hold the frames, in this folder";

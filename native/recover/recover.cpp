@@ -676,6 +676,7 @@ void Recovery::assume_states(std::uint64_t seen_end) {
 std::uint64_t Recovery::frames_cut_off() const {
   const auto& datasets = segments_.description.datasets;
   std::vector<std::uint64_t> smallest;
+  smallest.reserve(datasets.size());
   for (const auto& node : datasets) smallest.push_back(node.filters.empty() ? node.raw_bytes() : 0);
   for (const auto& candidate : segments_.candidates) {
     auto& bytes = smallest[candidate.dataset];

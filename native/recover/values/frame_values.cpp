@@ -121,6 +121,7 @@ Result<void> write_late_values(Env& env, const std::vector<ValuesSource>& source
                                const std::vector<std::uint64_t>& present, check::Findings& findings,
                                store::LateColumnSink& out) {
   std::vector<store::LateSource> late;
+  late.reserve(sources.size());
   for (const auto& source : sources)
     late.push_back({source.path, [&env, path = source.path] { return env.open(path, {}); }, source.segments});
   const auto problem = [&](const std::string& path, const std::string& why) {

@@ -153,7 +153,7 @@ Result<bool> TcpInput::require(std::size_t size) {
     const bool idle = end_ == begin_;
     const auto goal = std::max(size, read_ahead_bytes_) - (end_ - begin_);
     const auto room = batch_->bytes().subspan(end_);
-    const auto got = receive(room.first(std::min(goal, room.size())), false, idle);
+    auto got = receive(room.first(std::min(goal, room.size())), false, idle);
     if (idle && !got.ok() && got.error().code() == Errc::timed_out) {
       PEN_TRY(rest());
       PEN_TRY(make_room(size));

@@ -29,7 +29,7 @@ void release_owner(void*, void* hint) { delete static_cast<Owner*>(hint); }
 
 /// The host as it was given; the port that was really bound.
 std::string bound_address(void* socket, const std::string& given) {
-  const auto bound = last_endpoint(socket, given);
+  auto bound = last_endpoint(socket, given);
   const auto given_port = given.rfind(':'), bound_port = bound.rfind(':');
   if (given_port == std::string::npos || bound_port == std::string::npos) return bound;
   return given.substr(0, given_port) + bound.substr(bound_port);

@@ -142,7 +142,7 @@ Result<void> StoreOpener::fit_now(Encoding encoding, const std::vector<MetaColum
         "{}: its frames arrive compressed ({}), but a chunk {}: each frame is decompressed and compressed again ({}), "
         "which costs processor time; with one frame per chunk they would be stored unchanged",
         spec_.path(), name(encoding), spec_.gathers() ? "has several frames" : "is a part of a frame", name(wanted));
-  const auto opened = open(wanted, columns);
+  auto opened = open(wanted, columns);
   may_retry_ = !opened.ok() && opened.error().code() == Errc::no_space;
   if (!opened.ok()) {
     account_.failures.fail(opened.error());
