@@ -52,9 +52,9 @@ class Recording:
         return found + self.source_problems
 
     @property
-    def has_damaged_files(self) -> bool:
-        """Whether a series with a problem has a file that can be checked."""
-        return any(series.problem is not None and not series.removed for series in self.ended)
+    def damaged_files(self) -> list[str]:
+        """Files of series with a problem that can be checked."""
+        return [series.file for series in self.ended if series.problem is not None and not series.removed]
 
     @property
     def incomplete(self) -> list[RecorderSeriesEnd]:

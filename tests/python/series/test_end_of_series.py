@@ -225,6 +225,8 @@ def test_frames_that_are_missing_are_a_failure_when_asked(
             recorder.series_end()
     code, log = recorder.stop()
     assert (code, "1 of 2 series are incomplete: gap lacks 1 frame" in log) == (expected, bool(expected))
+    remedy = f"`penstockcheck{tmp_path / 'gap.h5'}`liststhemissingframes"  # lines may end anywhere
+    assert (remedy in "".join(log.split())) == bool(expected)
 
 
 def test_frames_before_the_start_are_counted(

@@ -1,5 +1,6 @@
 """What `penstock record` does."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -181,9 +182,14 @@ def _record(
 
 
 def _remedy(recording: Recording) -> str:
-    if recording.has_damaged_files:
-        return "`penstock check FILE` reports which frames the file has"
+    if recording.damaged_files:
+        return f"{_check_command(recording.damaged_files)} reports which frames the file has"
     return "the log above gives the reason and the remedy" if recording.logged else ""
+
+
+def _check_command(files: Sequence[str]) -> str:
+    """For the first of them."""
+    return f"`penstock check {shlex.quote(files[0])}`"
 
 
 def _require_success(recording: Recording, *, complete: bool) -> None:
@@ -209,5 +215,5 @@ def _require_success(recording: Recording, *, complete: bool) -> None:
         raise PenstockError(
             f"{len(recording.incomplete)} of {len(recording.ended)} series are incomplete:"
             f" {'; '.join(lacking)}" + (f"; {more} more (--json lists them)" if more else ""),
-            "`penstock check FILE` lists the missing frames",
+            f"{_check_command([series.file for series in recording.incomplete])} lists the missing frames",
         )
