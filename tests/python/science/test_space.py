@@ -49,4 +49,5 @@ def test_too_little_space_names_the_options_of_the_workload(tmp_path: Path, name
     arguments, advice = TOO_LARGE[name]
     shown = shown_of(name, tmp_path, arguments)
     assert "the run writes " in shown
-    assert f"{advice}, or choose another target" in shown
+    assert f"{advice} (at most " in shown
+    assert " fits), or choose another target" in shown
