@@ -288,8 +288,13 @@ Result<LeftJournal> unfinished_changes(File& file) {
 }
 
 Result<void> make_changes(File& file, std::span<const Change> changes) {
-  for (auto change = changes.rbegin(); change != changes.rend(); ++change)
-    PEN_TRY(write_at(file, change->bytes, change->address));
+  PEN_ASSIGN(const auto superblock, read_own_superblock(file));
+  const auto first = superblock ? own_superblock_bytes : 0;
+  for (auto change = changes.rbegin(); change != changes.rend(); ++change) {
+    if (change->end() <= first) continue;
+    const auto from = std::max(change->address, first);
+    PEN_TRY(write_at(file, Bytes(change->bytes).subspan(from - change->address), from));
+  }
   return {};
 }
 

@@ -71,8 +71,9 @@ struct LeftJournal {
 /// Of a file that a recorder has open this is of no use.
 Result<LeftJournal> unfinished_changes(File& file);
 
-/// Makes the changes in place, the last one first: the superblock comes after all others, as it may say that the file
-/// is closed.
+/// Makes the changes in place, the last one first. A superblock that is whole stays as it is: the new one may say that
+/// the file is closed, which nobody may read after a loss of power, before all that it refers to is synced. HDF5 writes
+/// it when it closes the file.
 Result<void> make_changes(File& file, std::span<const Change> changes);
 
 /// The file as it is after the changes, for reading.

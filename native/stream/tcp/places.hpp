@@ -29,7 +29,7 @@ class TcpPlace {
   /// Monotonic. In the future within a message.
   std::int64_t silent_since_ns() const { return silent_since_ns_; }
   const TcpReplies& replies() const { return replies_; }
-  /// Ends the connection: what the client sends from here on is not read. The client is told `why`.
+  /// Ends the connection without reading the rest of it. The client receives `why`.
   void give_up(std::string_view why);
   bool is_given_up() const { return given_up_; }
   /// Once it is given up.

@@ -110,7 +110,7 @@ class TcpSenderSession : public TcpSender {
   ImageMessage image_;
   bool started_ = false;
   bool ended_ = false;
-  std::optional<Error> failure_;        ///< why there is no connection any more: the series is over
+  std::optional<Error> failure_;        ///< why the connection ended for good
   std::string state_;                   ///< what keeps the receiver from taking frames, in its words
   std::string reason_;                  ///< the first of those words, as reported
   std::uint64_t state_safe_below_ = 0;  ///< receipt_.safe_below when state_ began

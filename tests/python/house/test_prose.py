@@ -44,7 +44,7 @@ def test_missing_vale_is_no_success(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert prose.main() == SKIPPED
 
 
-NO_NETWORK = "dial tcp: lookup proxy.golang.org: no such host"
+NO_NETWORK = "dial tcp: lookup proxy.example: no such host"
 
 
 @pytest.mark.parametrize(
