@@ -50,7 +50,7 @@ std::string percent_encoded(const std::string& text) {
 /// An upload of several parts. Each write is one of them, at whatever place.
 class PartsFile final : public load::StoredFile {
  public:
-  PartsFile(HttpConnections& connections, std::string url, std::string id, std::uint64_t part_bytes)
+  PartsFile(HttpConnections& connections, std::string url, const std::string& id, std::uint64_t part_bytes)
       : connections_(connections),
         connection_(connections.take()),
         url_(std::move(url)),

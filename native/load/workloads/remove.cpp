@@ -32,7 +32,7 @@ class Removal {
   std::uint64_t done() const { return done_; }
 
  private:
-  Result<void> gone(Result<void> removed) {
+  Result<void> gone(const Result<void>& removed) {
     ++done_;
     return removed.ok() || removed.error().code() == Errc::not_found ? Result<void>() : removed;
   }

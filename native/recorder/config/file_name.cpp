@@ -29,7 +29,7 @@ std::string tame(const std::string& unique_id) {
 
 /// A name that begins with a dot is hidden, and one that begins with a dash an option of whatever program it is given
 /// to.
-std::string unmistakable(std::string name) { return starts_badly(name) ? "_" + name : name; }
+std::string unmistakable(const std::string& name) { return starts_badly(name) ? "_" + name : name; }
 
 /// Cut before its suffix, with a number in place of the rest, which tells it from others that begin alike.
 std::string shortened(const std::string& name, const std::string& unique_id) {

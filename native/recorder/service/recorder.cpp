@@ -60,7 +60,9 @@ Recorder::Recorder(Env& env, Config config, Events& events, Team& team)
 Recorder::~Recorder() { stop(); }
 
 Result<void> Recorder::start() {
-  control_.start(*role_, [this](const auto& series, Frame frame) { return admit(series, std::move(frame)); });
+  control_.start(*role_, [this](const std::shared_ptr<SeriesFile>& series, Frame frame) {
+    return admit(series, std::move(frame));
+  });
   PEN_TRY(try_folder(config_.folder));
   PEN_TRY(config_.load_filters());
   PEN_ASSIGN(const auto free, env_.free_bytes(config_.folder));
