@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
+import budget
 from results import FAILURE_LINES, SKIPPED, Case, Outcome, indented
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,7 +31,7 @@ REPEATED_MAX = 20  # failed tests that are run again
 PIPE_BYTES = 1 << 16  # what a pipe holds
 PATIENCE_S = 5.0  # tests wait this long for a command before it is started again at normal priority
 ENDING_S = 60.0  # a command that was ended has this long to remove incomplete files
-LIMIT_S = 3600  # a command that takes longer hangs; it is killed
+LIMIT_S = 3600  # a command that takes longer hangs; it is killed. A slow machine has as many times longer.
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,10 @@ class Command:
 class Step:
     prepare: tuple[Command, ...]
     tests: tuple[Command, ...] = ()
+
+
+def limit_s() -> float:
+    return LIMIT_S * budget.slowness()
 
 
 # In front of a command that runs beside the tests: it gets a processor only when nothing else wants one, even
@@ -160,7 +165,7 @@ class Runner:
                 say(printed)
             if command.junit is None:
                 self.outcomes[name].said.append(f"{name}: {command.what} failed\n{indented(last)}")
-            why = f"killed after {LIMIT_S} s" if seconds >= LIMIT_S else f"exit code {code}"
+            why = f"killed after {limit_s():.0f} s" if seconds >= limit_s() else f"exit code {code}"
             say(f"run_tests: {name}: {command.what} failed ({why}): {' '.join(command.arguments)}")
 
     def _execute(
@@ -178,7 +183,7 @@ class Runner:
         self._running.add(process)
         if gives_way:
             self._giving_way.add(process)
-        limit = threading.Timer(LIMIT_S, self._signal, (process, signal.SIGKILL))
+        limit = threading.Timer(limit_s(), self._signal, (process, signal.SIGKILL))
         limit.daemon = True  # the runner may be interrupted
         limit.start()
         if process.stdout is not None:

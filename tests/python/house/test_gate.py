@@ -198,6 +198,16 @@ runner.run()
 print([ok for *_, ok in runner.outcomes["awaited"].parts])
 print(*(line.split()[-1] for line in (at / "awaited.log").read_text().splitlines()))
 """
+HANGING = """
+import sys
+from pathlib import Path
+import steps
+from steps import Command, Runner, Step
+
+steps.RESULTS = Path(sys.argv[1])
+steps.LIMIT_S = 1
+Runner({"only": Step((), (Command("tests", ("sleep", "3000")),))}).run()
+"""
 INTERRUPTED = """
 import os, signal, sys
 from pathlib import Path
@@ -284,6 +294,14 @@ def test_build_that_the_tests_wait_for_is_started_again_at_normal_priority(
     tmp_path: Path, line: str, ok: bool, printed: str
 ) -> None:
     assert run(tmp_path, AWAITED, line)[-2:] == [str([ok]), printed]
+
+
+@pytest.mark.parametrize(("slowness", "limit_s"), [("", "1"), ("2", "2")])
+def test_command_that_hangs_is_killed_later_on_a_slow_machine(
+    tmp_path: Path, slowness: str, limit_s: str
+) -> None:
+    printed = run(tmp_path, HANGING, PENSTOCK_TEST_SLOWNESS=slowness)[-1]
+    assert printed == f"run_tests: only: tests failed (killed after {limit_s} s): sleep 3000"
 
 
 def test_interrupted_runner_ends_at_once(tmp_path: Path) -> None:
