@@ -169,7 +169,7 @@ void add_penstock(Tree& tree, const Series& series) {
   }
   // In JSON they would be unreadable.
   if (!series.user_data_cbor.empty())
-    add_kept(tree, "/entry/penstock", {{"user_data_arrays", series.user_data_cbor}}, Kept::arrays);
+    add_kept(tree, "/entry/penstock", {{"user_data_arrays", series.user_data_cbor}}, KeptValues::arrays);
   tree.group("/entry/penstock/timing", "NXcollection");
 }
 

@@ -20,7 +20,7 @@ constexpr std::uint64_t bytes_max = 64 << 20;
 
 class Keeper {
  public:
-  Keeper(Tree& tree, std::string base, Kept which) : tree_(tree), base_(std::move(base)), which_(which) {
+  Keeper(Tree& tree, std::string base, KeptValues which) : tree_(tree), base_(std::move(base)), which_(which) {
     limits_.frame_bytes_max = bytes_max;
   }
 
@@ -36,7 +36,7 @@ class Keeper {
 
   Tree& tree_;
   const std::string base_;
-  const Kept which_;
+  const KeptValues which_;
   stream::MessageLimits limits_;
   CodecScratch scratch_;
   std::set<std::string> folders_;  ///< that are in the tree
@@ -111,7 +111,7 @@ Result<void> Keeper::add_text_of(const std::string& path, CborReader& reader) {
 }
 
 Result<void> Keeper::add_list(const std::string& path, CborReader& reader) {
-  if (which_ == Kept::arrays) return reader.skip();
+  if (which_ == KeptValues::arrays) return reader.skip();
   auto value = vector_in(reader);
   if (!value) value = texts_in(reader);
   if (!value) return add_text_of(path, reader);
@@ -137,7 +137,7 @@ Result<void> Keeper::add_array(const std::string& path, CborReader& reader) {
 
 Result<void> Keeper::add_map(const std::string& path, CborReader& reader) {
   const auto folder = tree_.take(path);
-  if (which_ == Kept::all) add_folders(folder + "/");
+  if (which_ == KeptValues::all) add_folders(folder + "/");
   if (++values_ > values_max) return make_error(Errc::too_large, "more than {} values are not kept", values_max);
   PEN_ASSIGN(auto map, reader.enter_map());
   for (;;) {
@@ -153,7 +153,7 @@ Result<void> Keeper::add_map(const std::string& path, CborReader& reader) {
 
 /// An item; a reader that was not given an error stands behind it.
 Result<void> Keeper::add(const std::string& path, CborReader& reader) {
-  const bool all = which_ == Kept::all;
+  const bool all = which_ == KeptValues::all;
   while (reader.peek() == CborKind::tag) {
     auto ahead = reader;
     PEN_ASSIGN(const auto tag, ahead.tag());
@@ -203,7 +203,7 @@ Result<void> Keeper::add(const std::string& path, CborReader& reader) {
 }  // namespace
 
 void add_kept(Tree& tree, const std::string& folder, const std::map<std::string, std::vector<std::byte>>& items,
-              Kept which) {
+              KeptValues which) {
   Keeper keeper(tree, folder, which);
   for (const auto& [name, item] : items) {
     CborReader reader(item, stream::MessageLimits().nesting_max);
