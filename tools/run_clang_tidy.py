@@ -1,9 +1,10 @@
 """Runs clang-tidy with the checks of .clang-tidy over the sources of native/, a few at a time.
 
 Units are put together into larger ones (together.py); one that has findings is looked at again in
-its parts, which say the last word. One whose own text, included project headers, compile command and
-checks are as in its last clean run is not looked at again (marks in build/clang-tidy/). `--all`
-ignores the marks; `--analyzer` adds the path-sensitive checks, which take several minutes.
+halves, and these in theirs: the smallest say the last word. One whose own text, included project
+headers, compile command and checks are as in its last clean run is not looked at again (marks in
+build/clang-tidy/). `--all` ignores the marks; `--analyzer` adds the path-sensitive checks, which take
+several minutes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from native_sources import DATABASE, ROOT, Unit, units
-from together import together
+from together import as_one, together
 
 MARKS = ROOT / "build" / "clang-tidy"
 TOGETHER = MARKS / "together"
@@ -62,13 +63,20 @@ def clang_tidy(unit: Unit, checks: list[str]) -> str:
 
 def lint(unit: Unit, parts: list[Unit], checks: list[str]) -> tuple[Unit, float, str]:
     started = time.monotonic()
-    problem = clang_tidy(unit, checks)
-    if problem and len(parts) > 1:
-        apart = "".join(clang_tidy(part, checks) for part in parts)
-        if not apart:
-            print(f"clang-tidy: these are better not put together (tools/together.py):\n{problem}")
-        problem = apart
+    problem = findings(unit, parts, checks)
     return unit, time.monotonic() - started, problem
+
+
+def findings(unit: Unit, parts: list[Unit], checks: list[str]) -> str:
+    problem = clang_tidy(unit, checks)
+    if not problem or len(parts) == 1:
+        return problem
+    middle = len(parts) // 2
+    halves = (parts[:middle], parts[middle:])
+    apart = "".join(findings(as_one(half, TOGETHER), half, checks) for half in halves)
+    if not apart:
+        print(f"clang-tidy: these are better not put together (tools/together.py):\n{problem}")
+    return apart
 
 
 def main() -> int:

@@ -4,7 +4,7 @@ included as for the source itself.
 Most of what a tool sees of a source is the standard library and a few other headers; sources that
 are looked at as one share them. Two sources whose local names might be the same are kept apart: a
 name is taken from the text, so that some pairs are kept apart in vain. What does not compile
-together all the same is for the caller to look at unit by unit.
+together all the same is for the caller to take apart again.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def together(units: list[Unit], folder: Path) -> list[tuple[Unit, list[Unit]]]:
             group = Group()
             fitting.append(group)
         group.add(unit, names, size)
-    return [(_written(group.units, folder), group.units) for kind in groups.values() for group in kind]
+    return [(as_one(group.units, folder), group.units) for kind in groups.values() for group in kind]
 
 
 def local_names(unit: Unit) -> set[str]:
@@ -96,7 +96,8 @@ def _without_folders(arguments: list[str]) -> Iterator[str]:
         previous = argument
 
 
-def _written(units: list[Unit], folder: Path) -> Unit:
+def as_one(units: list[Unit], folder: Path) -> Unit:
+    """The units as a larger one, written into the folder; one that is alone is its own."""
     if len(units) == 1:
         return units[0]
     sources = [source for unit in units for source in unit.sources]
