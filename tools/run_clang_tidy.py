@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from native_sources import DATABASE, ROOT, Unit, units
@@ -114,7 +114,8 @@ def main() -> int:
 
     failures = 0
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        for unit, seconds, problem in pool.map(lambda unit: lint(unit, parts[unit.file], extra), todo):
+        waiting = [pool.submit(lint, unit, parts[unit.file], extra) for unit in todo]
+        for unit, seconds, problem in (each.result() for each in as_completed(waiting)):
             names = ", ".join(str(source.relative_to(ROOT / "native")) for source in unit.sources)
             print(f"{names}: {'FINDINGS' if problem else 'ok'} ({seconds:.0f} s)\n{problem}", end="")
             if problem:
