@@ -1,10 +1,10 @@
 """Runs clang-tidy with the checks of .clang-tidy over the sources of native/, a few at a time.
 
-Units are put together into larger ones (together.py); one that has findings is looked at again in
-halves, and these in theirs: the smallest say the last word. One whose own text, included project
-headers, compile command and checks are as in its last clean run is not looked at again (marks in
-build/clang-tidy/). `--all` ignores the marks; `--analyzer` adds the path-sensitive checks, which take
-several minutes.
+Units are put together into larger ones (together.py). What is found in one is looked for again in the
+units that it names, which say the last word; one that does not compile is taken apart in halves. One
+whose own text, included project headers, compile command and checks are as in its last clean run is not
+looked at again (marks in build/clang-tidy/). `--all` ignores the marks; `--analyzer` adds the
+path-sensitive checks, which take several minutes.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from together import as_one, together
 
 MARKS = ROOT / "build" / "clang-tidy"
 TOGETHER = MARKS / "together"
+NOT_COMPILED = "clang-diagnostic-error"
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 
 
@@ -67,13 +68,20 @@ def lint(unit: Unit, parts: list[Unit], checks: list[str]) -> tuple[Unit, float,
     return unit, time.monotonic() - started, problem
 
 
+def findings_together(parts: list[Unit], checks: list[str]) -> str:
+    return findings(as_one(parts, TOGETHER), parts, checks)
+
+
 def findings(unit: Unit, parts: list[Unit], checks: list[str]) -> str:
     problem = clang_tidy(unit, checks)
     if not problem or len(parts) == 1:
         return problem
-    middle = len(parts) // 2
-    halves = (parts[:middle], parts[middle:])
-    apart = "".join(findings(as_one(half, TOGETHER), half, checks) for half in halves)
+    named = [part for part in parts if any(str(source) in problem for source in part.sources)]
+    if NOT_COMPILED in problem or not named:
+        middle = len(parts) // 2
+        apart = findings_together(parts[:middle], checks) + findings_together(parts[middle:], checks)
+    else:
+        apart = "".join(clang_tidy(part, checks) for part in named)
     if not apart:
         print(f"clang-tidy: these are better not put together (tools/together.py):\n{problem}")
     return apart
