@@ -97,7 +97,7 @@ class XrootdServer final : public Server {
     const auto servers = path.empty() ? servers_behind() : std::vector<std::string>();
     if (servers.empty()) return done(calls_.RmDir(path_of(path)), "remove directory", url_of(path));
     for (const auto& server : servers) {
-      const auto removed = done(XrdCl::FileSystem(server).RmDir(folder_), "remove directory", server + "/" + folder_);
+      auto removed = done(XrdCl::FileSystem(server).RmDir(folder_), "remove directory", server + "/" + folder_);
       if (!removed.ok() && removed.error().code() != Errc::not_found) return removed;
     }
     return {};

@@ -76,7 +76,7 @@ Result<std::string> file_path(const std::string& folder, const std::string& name
                       name_template);
   if (name.empty())
     return make_error(Errc::refused, "the file name (from series_unique_id \"{}\") would be empty", series.unique_id);
-  return folder + "/" + shortened(unmistakable(std::move(name)), series.unique_id);
+  return folder + "/" + shortened(unmistakable(name), series.unique_id);
 }
 
 }  // namespace penstock::recorder
