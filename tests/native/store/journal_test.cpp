@@ -2,6 +2,7 @@
 
 #include "../support/fault_env.hpp"
 #include "store/hdf5/driver.hpp"
+#include "store/recovery/own_superblock.hpp"
 #include "store_fixture.hpp"
 
 namespace penstock::store::testing {
@@ -119,6 +120,48 @@ TEST_F(JournalTest, ChangesThatOverlapComeToWhatTheyWouldOneByOne) {
     EXPECT_EQ(read, expected);
     EXPECT_TRUE(unfinished_changes(*file_).value().changes.empty());
   }
+}
+
+/// The first bytes of a file while HDF5 has it open, and once it has closed it.
+std::pair<std::vector<std::byte>, std::vector<std::byte>> starts_of_file(Env& env, const std::string& path) {
+  const auto start = [&] {
+    std::vector<std::byte> bytes(2 * own_superblock_bytes);
+    EXPECT_EQ(env.open(path, {}).value()->read_at(bytes, 0).value(), bytes.size());
+    return bytes;
+  };
+  const auto access = H5Pcreate(H5P_FILE_ACCESS);
+  EXPECT_GE(H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110), 0);
+  const auto file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
+  EXPECT_GE(H5Fflush(file, H5F_SCOPE_LOCAL), 0);
+  auto open = start();
+  EXPECT_GE(H5Fclose(file), 0);
+  H5Pclose(access);
+  return {std::move(open), start()};
+}
+
+/// A recovery is done when its changes are synced. A loss of power before that must leave the mark of an open file.
+TEST_F(JournalTest, ChangesThatAreMadeLeaveTheSuperblockThatSaysTheFileIsOpen) {
+  const auto [open, closed] = starts_of_file(env_, path("other.h5"));
+  ASSERT_TRUE(decode_own_superblock(open)->open_for_writing);
+  ASSERT_FALSE(decode_own_superblock(closed)->open_for_writing);
+  ASSERT_TRUE(write_at(*file_, open, 0).ok());
+  std::vector<Change> changes{{0, closed}, {3 * own_superblock_bytes, {std::byte{5}}}};
+  changes[0].bytes.back() = std::byte{9};
+  ASSERT_TRUE(make_changes(*file_, changes).ok());
+  std::vector<std::byte> read(3 * own_superblock_bytes + 1);
+  ASSERT_EQ(file_->read_at(read, 0).value(), read.size());
+  EXPECT_TRUE(std::equal(open.begin(), open.begin() + own_superblock_bytes, read.begin()));
+  EXPECT_EQ(read[closed.size() - 1], std::byte{9}) << "what is behind the superblock was not changed";
+  EXPECT_EQ(read.back(), std::byte{5});
+}
+
+TEST_F(JournalTest, ChangesReplaceASuperblockThatIsTorn) {
+  const auto closed = starts_of_file(env_, path("other.h5")).second;
+  auto torn = closed;
+  torn[own_superblock_bytes - 1] ^= std::byte{1};
+  ASSERT_TRUE(write_at(*file_, torn, 0).ok());
+  ASSERT_TRUE(make_changes(*file_, std::vector<Change>{{0, closed}}).ok());
+  EXPECT_TRUE(read_own_superblock(*file_).value());
 }
 
 }  // namespace
