@@ -12,6 +12,7 @@ from penstock.report.pages.documents import page_of
 from penstock.report.pages.html import html_of
 from penstock.report.pages.markdown import markdown_of
 from penstock.report.pages.overview import overview_page
+from penstock.report.pages.page import Tiles
 from penstock.report.rehearse.rehearsals import rehearsal_step_line, rehearsal_view
 
 
@@ -84,6 +85,30 @@ def test_queue_of_the_pool_is_explained_by_the_pool_of_the_plan() -> None:
     words = "25 % of 512 MiB, half of the pool"
     assert words in shown(rehearsal)
     assert words in markdown_of([page_of(rehearsal, "x.json")])
+
+
+@pytest.mark.parametrize(
+    ("sent_hz", "title"),
+    [(24.9, "Stages at 25 Hz"), (20.0, "Stages at 20 Hz, which is what was reached of 25 Hz")],
+)
+def test_rate_to_which_headroom_refers_is_named(sent_hz: float, title: str) -> None:
+    use = StageUse(stage="compress", threads=2, utilisation=0.9, headroom=1.1)
+    step = RehearsalStep(
+        kind="rate", rate_hz=25, seconds=10, sent_hz=sent_hz, outcome="held", shortcomings=[], series=[],
+        stages=[use],
+    )  # fmt: skip
+    rehearsal = a_rehearsal(stages=[use], steps=[step])
+    assert f"{title}: stage " in shown(rehearsal)
+    assert f"## {title}\n" in markdown_of([page_of(rehearsal, "x.json")])
+
+
+def test_no_missing_frame_is_no_success_where_the_rate_was_not_sustained() -> None:
+    def state(answer: str) -> str:
+        page = page_of(a_rehearsal(answer=answer, missing=0), "x.json")
+        tiles = next(each for each in page.sections[0].blocks if isinstance(each, Tiles))
+        return next(tile.state for tile in tiles.tiles if tile.label == "missing frames")
+
+    assert [state(answer) for answer in ("yes", "no")] == ["good", ""]
 
 
 def test_repeated_step_has_a_reason() -> None:

@@ -138,7 +138,7 @@ class Rehearsal(_Part):
     sent: int = Field(description="frames sent at the detector's rate")
     missing: int = Field(description="of those, frames that are not in the file as they were sent")
     narrowest: Stage | None = Field(description="stage that gives out first; null: not found")
-    stages: list[StageUse] = Field(description="at the detector's rate; empty: not measured")
+    stages: list[StageUse] = Field(description="of a step at the detector's rate; empty: not measured")
     ratio: float | None = Field(description="compression ratio of the recorded frames")
     storage_alone_bytes_per_s: float | None = Field(
         None, description="what a verdict measured of the storage alone; null: none was given"
@@ -176,7 +176,9 @@ class RehearsalFacts(_Part):
     sent: int
     ratio: float | None = Field(description="compression ratio")
     narrowest: Stage | None
-    headroom: dict[Stage, float | None] = Field(description="by stage, at the needed rate; null: it was idle")
+    headroom: dict[Stage, float | None] = Field(
+        description="by stage, as a multiple of the achieved rate; null: it was idle"
+    )
     complete: bool
 
 

@@ -31,6 +31,7 @@ from penstock.report.rehearse.rehearsals import (
     interval_text,
     search_text,
     stage_cells,
+    stages_title,
     unpaced_text,
     why_text,
 )
@@ -103,7 +104,8 @@ def _tiles(rehearsal: Rehearsal) -> Tiles:
         tiles.append(Tile("unpaced", human_hz(rehearsal.unpaced_hz), unpaced))
     if rehearsal.narrowest is not None:
         tiles.append(Tile("narrowest stage", rehearsal.narrowest, "gives out first"))
-    missing: State = "good" if rehearsal.missing == 0 else "bad"
+    sustained: State = "good" if _ANSWER_STATE[rehearsal.answer] == "good" else ""
+    missing: State = sustained if rehearsal.missing == 0 else "bad"
     tiles.append(
         Tile("missing frames", f"{rehearsal.missing} of {rehearsal.sent}", "at the detector's rate", missing)
     )
@@ -119,9 +121,13 @@ def _stage_section(rehearsal: Rehearsal) -> list[Section]:
         [Cell(text, "bad" if use.stage == rehearsal.narrowest else "") for text in stage_cells(use)]
         for use in rehearsal.stages
     ]
-    title = f"Stages at {human_hz(rehearsal.needed_hz, 6)}"
-    caption = "Utilisation is the share of the threads' time in which they worked; headroom is its inverse"
-    return [Section(title, [_diagram(rehearsal), Table(caption, list(STAGE_COLUMNS), rows)])]
+    caption = (
+        "Utilisation is the share of the threads' time in which they worked; headroom is its inverse, a"
+        " multiple of the rate in the title"
+    )
+    return [
+        Section(stages_title(rehearsal), [_diagram(rehearsal), Table(caption, list(STAGE_COLUMNS), rows)])
+    ]
 
 
 def _diagram(rehearsal: Rehearsal) -> Picture:

@@ -48,6 +48,7 @@ _STYLE: dict[RehearsalAnswer, str] = {
     "invalid": "bold red",
 }
 _MANY = 10.0
+_REACHED = 0.99  # share of the detector's rate at which a step counts as one at that rate
 STAGE_COLUMNS = ("stage", "threads", "utilisation", "headroom", "waits for", "queue")
 
 
@@ -168,6 +169,15 @@ def headroom_words(headroom: float | None) -> str:
     return human_number(headroom, 2)
 
 
+def stages_title(rehearsal: Rehearsal) -> str:
+    """Returns "Stages at 25 Hz", or "Stages at 20.1 Hz, which is what was reached of 25 Hz"."""
+    needed = human_hz(rehearsal.needed_hz, 6)
+    step = next((step for step in reversed(rehearsal.steps) if step.kind == "rate" and step.stages), None)
+    if step is None or step.sent_hz > _REACHED * rehearsal.needed_hz:
+        return f"Stages at {needed}"
+    return f"Stages at {human_hz(step.sent_hz)}, which is what was reached of {needed}"
+
+
 def stage_cells(use: StageUse) -> tuple[str, ...]:
     """Returns the texts of a stage, in the order of STAGE_COLUMNS."""
     return (
@@ -232,7 +242,7 @@ def rehearsal_view(rehearsal: Rehearsal) -> RenderableType:
             parts += [Text(title), *(Text(f"- {line}") for line in lines)]
     parts += [Text(), fact_table(rehearsal_rows(rehearsal))]
     if rehearsal.stages:
-        parts += [Text(), Text(f"Stages at {human_hz(rehearsal.needed_hz, 6)}:"), _stage_table(rehearsal)]
+        parts += [Text(), Text(f"{stages_title(rehearsal)}:"), _stage_table(rehearsal)]
     return Group(*parts)
 
 
