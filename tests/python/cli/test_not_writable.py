@@ -70,6 +70,14 @@ def test_owner_is_told_to_change_permissions(folder: Path, monkeypatch: pytest.M
     assert others[1].startswith("ask its owner")
 
 
+def test_url_is_no_folder_to_record_into() -> None:
+    line = ["record", "--folder", "root://somebody:secret@host//data"]
+    ended = CliRunner().invoke(application, line, catch_exceptions=False)
+    words = " ".join(ended.output.split())
+    assert (ended.exit_code, "a URL (root://) is not possible here" in words) == (2, True), words
+    assert "secret" not in words
+
+
 def test_folder_that_is_a_file_is_not_to_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     line = ["record", "--folder", str(tmp_path / "file")]

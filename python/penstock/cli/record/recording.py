@@ -51,7 +51,7 @@ def run_record(given: dict[tuple[str, ...], Any], run: RunOptions) -> None:
             f"warning: file_name {settings.file_name} has no placeholder: the second series is rejected"
             " because the file exists; add {series_unique_id}, or use --series 1"
         )
-    require_record_folder(settings.folder.absolute())
+    require_record_folder(settings.folder)
     storage = storage_facts(settings.folder.absolute())
     chosen = _layout(settings.layout)
     if settings.scan.axes and chosen is not None and chosen.chooses:
