@@ -80,6 +80,20 @@ def test_series_is_recorded_without_what_the_file_system_refuses(
     assert checked.returncode == 0, checked.stdout
 
 
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT], ids=["disk", "quota"])
+def test_recording_onto_full_storage_is_told_to_free_space(
+    record: Record, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: Path, number: int
+) -> None:
+    refuse(monkeypatch, library, {"reserve": number})
+    recorder = record(tmp_path)
+    shape = ("custom", "--rows", "64", "--columns", "96", "--frames", "4", "--rate", "max")
+    sent = run("simulate", *shape, "--to", f"tcp://{recorder.address}")
+    assert sent.returncode == 1, sent.stderr
+    code, log = recorder.stop()
+    assert code == 1, log
+    assert "what to do: free space on the storage" in log, log
+
+
 def test_killed_recorders_file_is_recovered_without_locks(
     record: Record, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: Path
 ) -> None:

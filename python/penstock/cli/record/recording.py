@@ -1,5 +1,7 @@
 """What `penstock record` does."""
 
+import errno
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +23,7 @@ from penstock.model.layout.find import describe, load_layout
 from penstock.model.layout.nodes import DEFAULT, Layout
 from penstock.model.overrides import RecordOptions, configuration_from, sources_left_out
 from penstock.model.plans import RecorderPlan
+from penstock.model.problems import reason_of
 from penstock.model.storage import describe_facts, settle_store
 from penstock.model.text import counted
 from penstock.programs.locate import find_program, layouts_folder
@@ -34,6 +37,7 @@ from penstock.report.tables import plan_table
 if TYPE_CHECKING:  # it loads HDF5
     from penstock.files.join import JointFile
 
+_OF_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _NAMED = 5  # incomplete series that an error lists
 
 
@@ -182,9 +186,17 @@ def _record(
 
 
 def _remedy(recording: Recording) -> str:
+    reasons = [*recording.problems, *(each.message for each in recording.refusals)]
+    remedies = ["free space on the storage"] if any(map(_is_of_space, reasons)) else []
     if recording.damaged_files:
-        return f"{_check_command(recording.damaged_files)} reports which frames the file has"
-    return "the log above gives the reason and the remedy" if recording.logged else ""
+        remedies.append(f"{_check_command(recording.damaged_files)} reports which frames the file has")
+    elif recording.logged and not remedies:
+        remedies.append("the log above gives the reason and the remedy")
+    return "; ".join(remedies)
+
+
+def _is_of_space(problem: str) -> bool:
+    return any(reason_of(OSError(number, os.strerror(number))) in problem for number in _OF_SPACE)
 
 
 def _check_command(files: Sequence[str]) -> str:
