@@ -39,7 +39,7 @@ Result<Pattern> pattern_of(std::string_view text) {
   return make_error(Errc::malformed, "\"{}\" is not a pattern, expected echo, up, down or both", text.substr(0, 32));
 }
 
-static Names<Pattern> names_of(Pattern) { return pattern_names; }
+static penstock::Names<Pattern> names_of(Pattern) { return pattern_names; }
 
 void fields(Archive& archive, NetworkPlan& plan) {
   constexpr auto message = between(1, network_message_bytes_max);

@@ -431,6 +431,7 @@ TEST(TcpHostile, WaitingForThePoolIsNotTheSendersFault) {
 TEST(TcpHostile, ConnectionsAreBounded) {
   TcpSourceOptions options;
   options.connections_max = 2;
+  options.hello_timeout = 60s;  // none is silent for so long
   Receiver receiver(options);
   RawClient first(receiver.port);
   RawClient second(receiver.port);
@@ -445,6 +446,7 @@ TEST(TcpHostile, ConnectionsAreBounded) {
 TEST(TcpHostile, AClientThatComesBackTakesThePlaceOfItsLostConnection) {
   TcpSourceOptions options;
   options.connections_max = 2;
+  options.hello_timeout = 60s;  // or it would take the place of who is silent
   Receiver receiver(options);
   TcpControl hello;
   hello.client = "sender 1";
@@ -461,15 +463,17 @@ TEST(TcpHostile, AClientThatComesBackTakesThePlaceOfItsLostConnection) {
 TEST(TcpHostile, SilentClientsGiveTheirPlacesToOthers) {
   TcpSourceOptions options;
   options.connections_max = 3;
-  options.hello_timeout = 100ms;
+  options.hello_timeout = 500ms;
   Receiver receiver(options);
-  RawClient busy(receiver.port), longest(receiver.port), silent(receiver.port);
+  RawClient busy(receiver.port);
   busy.hello();
   busy.start(sample_series("open"));
   EXPECT_EQ(busy.read().first, TcpKind::ack);
+  RawClient longest(receiver.port);
   longest.hello();
+  RawClient silent(receiver.port);
   silent.hello();
-  std::this_thread::sleep_for(3 * options.hello_timeout);
+  std::this_thread::sleep_for(2 * options.hello_timeout);
   RawClient first(receiver.port);
   first.hello();
   expect_error(longest.read_error(), 0, "refused", "another client needs a place");
@@ -478,10 +482,6 @@ TEST(TcpHostile, SilentClientsGiveTheirPlacesToOthers) {
   second.hello();
   silent.expect_closed();
   ASSERT_TRUE(receiver.sink.wait_for_rejected(2));
-  // Those who came are silent for too short a time, and the one of before has an open series.
-  RawClient third(receiver.port);
-  third.send(encode_control(TcpKind::hello, 0, {}));
-  expect_error(third.read_error(), 0, "no_place", "3 connections are open");
   busy.image(sample_series("open"), 0, 2);
   ASSERT_TRUE(receiver.sink.wait_for_frames(1));
 }
