@@ -5,6 +5,7 @@
 
 #include "base/crc32c.hpp"
 #include "base/time/clock.hpp"
+#include "store/recovery/own_superblock.hpp"
 #include "store/recovery/scan.hpp"
 
 namespace penstock::store {
@@ -228,8 +229,16 @@ Result<std::optional<format::SegmentHeader>> find_seal(File& file, const format:
 
 Result<void> remove_seals(File& file, std::span<const format::SegmentHeader> seals) {
   PEN_ASSIGN(const auto size, file.size());
-  // All of it: what stays could be taken for a part of the next one, which may lie here as well.
+  PEN_ASSIGN(const auto superblock, read_own_superblock(file));
   for (const auto& seal : seals) {
+    // Another program that wrote through HDF5 may have put other things over all but its header.
+    const bool is_hdf5s =
+        superblock ? seal.address < superblock->end_of_file : seal.address + seal.segment_bytes < size;
+    if (is_hdf5s) {
+      PEN_TRY(write_at(file, std::vector<std::byte>(format::header_size_bytes), seal.address));
+      continue;
+    }
+    // All of it: what stays could be taken for a part of the next one, which may lie here as well.
     const auto body_bytes = std::min(format::header_region_bytes_max, seal.record_count * format::stretch_size_bytes);
     const auto bytes = std::min(seal.segment_bytes, format::header_region_bytes(body_bytes));
     const auto end = std::min(size, seal.address + bytes);

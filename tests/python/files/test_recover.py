@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import h5py
+import numpy
 import pytest
 from conftest import Record, RecordCommand, Recorded
 from detector_stream import frames_of as images_of
@@ -38,6 +39,25 @@ def sent_frames(recorder: RecordCommand, frames: int, of: int, pause_s: float = 
             client.image("s", number, frame)
             time.sleep(pause_s)
         yield client
+
+
+def test_recovery_keeps_what_another_program_wrote_where_the_seal_was(recorded: Recorded, run: Run) -> None:
+    """HDF5 gives the end of its structures to new data, and there lies the seal. Its header stays where a
+    program writes no values."""
+    page_bytes, header_bytes = 4096, 128
+    file = recorded(images_of("uint16"))
+    values = numpy.arange(20_000, dtype="i4")
+    with h5py.File(file, "r+") as content:
+        added = content.create_dataset("results", values.shape, values.dtype)
+        added[-1] = values[-1]  # gives it a place
+        begin = added.id.get_offset()
+        seal = -begin % page_bytes
+        assert file.read_bytes()[begin + seal :].startswith(b"\x89PENSEG")
+        behind = (seal + header_bytes) // values.itemsize + 1
+        added[behind:] = values[behind:]
+    assert run("recover", str(file)).returncode == 0
+    with h5py.File(file) as content:
+        assert numpy.array_equal(content["results"][behind:], values[behind:])
 
 
 @pytest.mark.slow
