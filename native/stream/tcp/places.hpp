@@ -1,5 +1,5 @@
 /// A limited number of clients have a place, each from its hello on. Where all are taken, a client that comes takes the
-/// place of its own lost connection, or of one that is silent and has no open series.
+/// place of one that is silent and has no open series, or else of its own lost connection.
 #pragma once
 
 #include <atomic>
@@ -64,6 +64,9 @@ class TcpPlaces {
   };
   void make_room(std::string_view client) PEN_REQUIRES(mutex_);
   const Taken* find_silent() const PEN_REQUIRES(mutex_);
+  const Taken* find_lost(std::string_view client) const PEN_REQUIRES(mutex_);
+  template <typename Which>
+  const Taken* silent_for_longest(std::chrono::nanoseconds silence_min, Which which) const PEN_REQUIRES(mutex_);
 
   const std::size_t places_max_;
   const std::chrono::nanoseconds silence_min_;

@@ -74,8 +74,8 @@ class TcpSenderSession : public TcpSender {
   Result<void> wait_for(const bool& done, std::int64_t give_up_ns, std::string_view what);
   Result<std::size_t> send_some(std::span<const iovec> pieces);
   Result<void> send_rest();
-  Result<std::uint64_t> send_message(TcpKind kind, std::uint32_t flags, Bytes message);
-  Result<void> send(Bytes bytes);
+  Result<std::uint64_t> send_message(TcpKind kind, std::uint32_t flags, Bytes message, std::int64_t give_up_ns);
+  Result<void> send(Bytes bytes, std::int64_t give_up_ns);
   Result<void> make_room(std::size_t payload_bytes);
   bool is_full(std::size_t payload_bytes) const;
   Result<void> wait_for_replies();
@@ -194,13 +194,13 @@ Result<void> TcpSenderSession::greet(std::int64_t give_up_ns) {
   hello.client = client_;
   hello.window_frames = options_.window_frames;
   hello.window_bytes = options_.window_bytes;
-  PEN_TRY(send(encode_control(TcpKind::hello, window_.take_sequence(), hello)));
+  PEN_TRY(send(encode_control(TcpKind::hello, window_.take_sequence(), hello), give_up_ns));
   return wait_for(greeted_, give_up_ns, "hello");
 }
 
 Result<void> TcpSenderSession::send_start(std::uint32_t flags, std::int64_t give_up_ns) {
   start_answered_ = false;
-  PEN_ASSIGN(start_sequence_, send_message(TcpKind::start, flags, encode_start(series_)));
+  PEN_ASSIGN(start_sequence_, send_message(TcpKind::start, flags, encode_start(series_), give_up_ns));
   return wait_for(start_answered_, give_up_ns, "the start message");
 }
 
@@ -214,7 +214,8 @@ Result<void> TcpSenderSession::wait_for(const bool& done, std::int64_t give_up_n
 }
 
 /// A message without pixels; returns its sequence number.
-Result<std::uint64_t> TcpSenderSession::send_message(TcpKind kind, std::uint32_t flags, Bytes message) {
+Result<std::uint64_t> TcpSenderSession::send_message(TcpKind kind, std::uint32_t flags, Bytes message,
+                                                     std::int64_t give_up_ns) {
   TcpHeader header;
   header.kind = kind;
   header.flags = flags;
@@ -223,13 +224,14 @@ Result<std::uint64_t> TcpSenderSession::send_message(TcpKind kind, std::uint32_t
   header.message_crc = crc32c(message);
   std::array<std::byte, tcp_header_bytes> head;
   encode_header(header, head);
-  PEN_TRY(send(head));
-  PEN_TRY(send(message));
+  PEN_TRY(send(head, give_up_ns));
+  PEN_TRY(send(message, give_up_ns));
   return header.sequence;
 }
 
-Result<void> TcpSenderSession::send(Bytes bytes) {
+Result<void> TcpSenderSession::send(Bytes bytes, std::int64_t give_up_ns) {
   while (!bytes.empty()) {
+    if (monotonic_ns() > give_up_ns) return make_error(Errc::timed_out, "{}: it does not read what is sent", address());
     const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
     PEN_ASSIGN(const auto sent, send_some(std::span(&piece, 1)));
     bytes = bytes.subspan(sent);
@@ -254,7 +256,7 @@ Result<void> TcpSenderSession::send_rest() {
   }
   if (!ended_ || end_sent_) return {};
   PEN_ASSIGN([[maybe_unused]] const auto sequence,
-             send_message(TcpKind::end, 0, encode_end({series_.id, series_.unique_id})));
+             send_message(TcpKind::end, 0, encode_end({series_.id, series_.unique_id}), never_ns));
   end_sent_ = true;
   return {};
 }
