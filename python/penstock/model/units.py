@@ -141,6 +141,12 @@ def size_within(count: int) -> str:
     return human_bytes(count // 10**digits * 10**digits)
 
 
+def size_at_least(count: int) -> str:
+    """Returns the smallest size of three digits that is not below `count`: "125 MB"."""
+    unit = 10 ** max(0, len(str(count)) - 3)
+    return human_bytes(-(-count // unit) * unit)
+
+
 def human_rate(bytes_per_s: float, like: float | None = None) -> str:
     """Returns a rounded rate: "622 MB/s". `like`: another rate, whose unit is used."""
     return f"{human_bytes(bytes_per_s, like)}/s"

@@ -568,6 +568,12 @@ def test_room_is_asked_for_before_anything_is_written(
             9 * 10**9,
             "free space on /x, or choose another target: --space must be at least 9 GB",
         ),
+        # 7.28 GB may be used, which is less than that once it is rounded down.
+        (
+            2_000_000,
+            7_204_498_000,
+            "free space on /x, or choose another target: --space must be at least 7.21 GB",
+        ),
         (0, 0, "free space on /x, or choose another target"),
         (30_000, 0, "free space on /x, or choose another target"),  # the reserve
     ],

@@ -338,6 +338,13 @@ def test_the_advised_ratio_is_that_of_the_frames_as_they_were_before() -> None:
     assert "with a ratio of 4.2 or more the frames fit; measure with --ratio 4.2" in "\n".join(verdict.advice)
 
 
+@pytest.mark.parametrize(("option", "advised"), [("--format cbf", False), ("--format=raw", True)])
+def test_no_ratio_is_advised_for_a_format_that_has_its_own(option: str, *, advised: bool) -> None:
+    command = f"penstock verdict eiger2-16m /data {option}"
+    verdict = verdict_of(full_speed(bytes_per_s=5e6), too_slow(), command=command)
+    assert any("--ratio" in advice for advice in verdict.advice) == advised
+
+
 def test_an_upper_bound_far_above_what_was_measured_is_not_shown() -> None:
     near, far = (verdict_of(full_speed(waited=waited), at_rate()) for waited in (0.4, 0.9))
     assert near.at_most_bytes_per_s == pytest.approx(20e6 / 0.6, rel=0.1)

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from penstock.bench.rehearse import course as module
-from penstock.bench.rehearse.course import Told
-from penstock.bench.rehearse.request import Images, RehearsalRequest, notes_of
+from penstock.bench.rehearse.course import Told, room_advice
+from penstock.bench.rehearse.request import Images, RehearsalRequest, notes_of, require_usable
 from penstock.bench.rehearse.throughput import Throughput
 from penstock.model.bench.rehearsals import RehearsalStep
 from penstock.model.catalogue import Detector
 from penstock.model.configuration import Configuration
+from penstock.model.errors import UsageError
+from penstock.model.units import parse_size
 from penstock.programs.ssh import shown_command, ssh_command, unreachable
 
 
@@ -30,6 +32,16 @@ def test_folder_that_a_recorder_could_not_use_is_noted(tmp_path: Path) -> None:
     (note,) = notes_of(request_of(folder=str(tmp_path / "gone")), {})
     assert note.startswith("`penstock record --config beamline.yaml` would not start: the folder")
     assert "does not exist; create it" in note
+
+
+def test_advised_space_is_enough_for_a_rehearsal(tmp_path: Path) -> None:
+    request = replace(request_of(), series_bytes=1000)
+    with pytest.raises(UsageError) as refused:
+        require_usable(request)
+    advised = parse_size(refused.value.remedy.rsplit(" ", 1)[-1])
+    require_usable(replace(request, series_bytes=advised))
+    remedy = room_advice(request).to_fit(tmp_path, advised - 1)
+    assert "must be at least" in remedy
 
 
 def test_source_without_its_token_is_noted(tmp_path: Path) -> None:

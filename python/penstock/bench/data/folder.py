@@ -34,7 +34,14 @@ from penstock.model.errors import PenstockError, UsageError
 from penstock.model.problems import reason_of
 from penstock.model.storage_url import Place, names_url
 from penstock.model.text import counted
-from penstock.model.units import human_bytes, human_percent, human_size, size_within
+from penstock.model.units import (
+    human_bytes,
+    human_percent,
+    human_size,
+    parse_size,
+    size_at_least,
+    size_within,
+)
 from penstock.programs.signals import signals_later
 
 NAME = "penstock-bench-"
@@ -639,20 +646,19 @@ class RoomAdvice:
 
     def to_fit(self, target: Path, bytes_that_fit: int) -> str:
         """Returns the remedy for a target that has room for this many bytes."""
-        usable = math.floor(ROOM_SHARE * bytes_that_fit)
         if bytes_that_fit <= 0:
             return f"free space on {target}, or choose another target"
         if not self.space:
             return (
                 f"{self.fewer_bytes} (at most {size_within(bytes_that_fit)} fits), or choose another target"
             )
-        if usable < max(1, self.space_min):
+        value = size_within(math.floor(ROOM_SHARE * bytes_that_fit)).replace(" ", "")
+        if parse_size(value) < max(1, self.space_min):
             return (
                 f"free space on {target}, or choose another target: {self.space} must be at least"
-                f" {human_size(self.space_min)}"
+                f" {size_at_least(self.space_min)}"
             )
         fewer = f", {self.fewer_bytes}" if self.fewer_bytes else ""
-        value = size_within(usable).replace(" ", "")
         return f"use {self.space} {value}{fewer}, or choose another target"
 
 

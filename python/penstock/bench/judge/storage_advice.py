@@ -54,8 +54,9 @@ def _faster(measured: Measured) -> Iterator[str]:
         return
     factor = human_number(needed / sustained, 2)
     yield f"use storage that is at least {factor} times as fast: {_seen(measured, sustained)}"
-    ratio = math.ceil(10.5 * (_ratio_of(measured) * needed / sustained)) / 10
-    yield f"compress: with a ratio of {ratio:g} or more the frames fit; measure with --ratio {ratio:g}"
+    if _is_raw(measured.command):  # what has a format has a ratio of its own
+        ratio = math.ceil(10.5 * (_ratio_of(measured) * needed / sustained)) / 10
+        yield f"compress: with a ratio of {ratio:g} or more the frames fit; measure with --ratio {ratio:g}"
     fits_hz = sustained / measured.frame_bytes / (1 + GROWTH_MAX)
     yield f"reduce the frame rate: about {human_hz(fits_hz, 3)} of this detector fits"
 
@@ -165,12 +166,22 @@ def _with(command: str, option: str, value: str) -> str:
 
 def _number_of(command: str, option: str) -> float | None:
     """Returns the value of the option; None if it has none, or not a number."""
-    words = [part for word in shlex.split(command) for part in word.split("=", 1)]
+    words = _words(command)
     values = words[words.index(option) + 1 :] if option in words else []
     try:
         return float(values[0]) if values else None
     except ValueError:
         return None
+
+
+def _is_raw(command: str) -> bool:
+    words = _words(command)
+    return "--format" not in words or "raw" in words[words.index("--format") :][1:2]
+
+
+def _words(command: str) -> list[str]:
+    """Returns the options and their values, also of "--ratio=4"."""
+    return [part for word in shlex.split(command) for part in word.split("=", 1)]
 
 
 def _without(command: str, option: str) -> str:

@@ -28,7 +28,6 @@ from penstock.programs.signals import came_since
 
 PREFIX = "rehearsal-"
 GOES_ON = "the rehearsal was still running when this was written"
-SPACE = RoomAdvice("a series of the rehearsal", fewer_bytes="", space="--space")
 _FILES_MAX = 100_000
 # Of a step at a rate that the chain does not sustain, as a multiple of its planned duration.
 _LONGER_MAX, _SPARE_S = 1.5, 3.0
@@ -37,6 +36,11 @@ _UNPACED_SHARE = 3
 _UNPACED_LONGEST, _UNPACED_RUNS_MAX = 3, 3
 _RATIO_KEPT = 0.8
 _SEARCH_STEP_AROUND_S = 2.0
+
+
+def room_advice(request: RehearsalRequest) -> RoomAdvice:
+    least = FRAMES_MIN * request.frame_bytes
+    return RoomAdvice("a series of the rehearsal", fewer_bytes="", space="--space", space_min=least)
 
 
 @dataclass(frozen=True)
@@ -200,7 +204,8 @@ class _Course:
 
     def _record(self, chain: Chain, frames: int, rate_hz: float) -> Recorded:
         """Records, checks and removes one series."""
-        require_room(self.folder.path, math.ceil(frames * self.request.frame_bytes / self.ratio), 1, SPACE)
+        needed_bytes = math.ceil(frames * self.request.frame_bytes / self.ratio)
+        require_room(self.folder.path, needed_bytes, 1, room_advice(self.request))
         self.series += 1
         planned_s = frames / rate_hz if rate_hz else self._unpaced_s(frames)
         series = SeriesRequest(

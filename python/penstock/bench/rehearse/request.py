@@ -12,7 +12,7 @@ from penstock.model.catalogue import Detector
 from penstock.model.configuration import Configuration, PvaSource, TcpSource, ZmqSource
 from penstock.model.errors import UsageError
 from penstock.model.plans import SentEncoding
-from penstock.model.units import human_bytes, human_seconds
+from penstock.model.units import human_bytes, human_seconds, size_at_least
 from penstock.programs.ranks import Ranks
 
 # Of a step: enough for quarters whose delays can be compared.
@@ -127,7 +127,7 @@ def require_usable(request: RehearsalRequest) -> None:
         raise UsageError(
             f"--space is {human_bytes(request.series_bytes)}; {FRAMES_MIN} frames of"
             f" {human_bytes(request.frame_bytes)} require {human_bytes(need)}",
-            "increase --space",
+            f"use at least --space {size_at_least(need).replace(' ', '')}",
         )
     configuration = request.configuration
     if "{" not in configuration.file_name and configuration.overwrite:

@@ -49,7 +49,7 @@ from penstock.model.errors import InterruptedRunError, UsageError
 from penstock.model.events import LoadProgress
 from penstock.model.storage_url import Place, StorageUrl
 from penstock.model.text import counted
-from penstock.model.units import human_bytes, human_size
+from penstock.model.units import human_bytes, human_size, size_at_least
 from penstock.programs.load import load
 from penstock.programs.process import LogLine
 from penstock.programs.ranks import Ranks
@@ -185,7 +185,7 @@ class FramesRequest(FramesPattern):
             raise UsageError(
                 f"--space {human_size(space_bytes)} is too small for frames of"
                 f" {human_size(self.frame_bytes)} and {counted(writers, 'writer')}",
-                f"use at least --space {human_size(self.ring_bytes_min)}",
+                f"use at least --space {size_at_least(self.ring_bytes_min).replace(' ', '')}",
             )
         return self.model_copy(update={"ring_frames": ring})
 

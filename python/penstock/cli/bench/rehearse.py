@@ -10,7 +10,7 @@ import typer
 
 from penstock.bench.data.folder import BenchFolder, require_room, require_writable
 from penstock.bench.judge.exit_codes import exit_code_of
-from penstock.bench.rehearse.course import SPACE, Told, rehearse
+from penstock.bench.rehearse.course import Told, rehearse, room_advice
 from penstock.bench.rehearse.request import Images, RehearsalRequest, notes_of, require_usable
 from penstock.bench.rehearse.sources import rehearsal_plan
 from penstock.cli.bench.running import DryRun, Json, Target, Yes, may_go_on, warn_of_others
@@ -258,7 +258,7 @@ class _Outputs:
 
 def _run(request: RehearsalRequest, target: Path, outputs: _Outputs, *, yes: bool, dry_run: bool) -> None:
     require_usable(request)
-    require_room(target, request.bytes_at_once, 1, SPACE)
+    require_room(target, request.bytes_at_once, 1, room_advice(request))
     plan = rehearsal_plan(request, target.absolute(), os.environ)
     if request.sender:
         request = replace(request, sender_ahead_s=require_same_version(request.sender))
