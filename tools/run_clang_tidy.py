@@ -1,7 +1,7 @@
 """Runs clang-tidy with the checks of .clang-tidy over the sources of native/, a few at a time.
 
 Units are put together into larger ones (together.py). What is found in one is looked for again in the
-units that it names, which say the last word; one that does not compile is taken apart in halves. One
+units that it names, and else in its halves, until it is known whose it is or that it is nobody's. One
 whose own text, included project headers, compile command and checks are as in its last clean run is not
 looked at again (marks in build/clang-tidy/). `--all` ignores the marks; `--analyzer` adds the
 path-sensitive checks, which take several minutes.
@@ -76,12 +76,12 @@ def findings(unit: Unit, parts: list[Unit], checks: list[str]) -> str:
     problem = clang_tidy(unit, checks)
     if not problem or len(parts) == 1:
         return problem
-    named = [part for part in parts if any(str(source) in problem for source in part.sources)]
-    if NOT_COMPILED in problem or not named:
-        middle = len(parts) // 2
-        apart = findings_together(parts[:middle], checks) + findings_together(parts[middle:], checks)
-    else:
-        apart = "".join(clang_tidy(part, checks) for part in named)
+    if NOT_COMPILED not in problem:
+        named = [part for part in parts if any(str(source) in problem for source in part.sources)]
+        if found := "".join(clang_tidy(part, checks) for part in named):
+            return found
+    middle = len(parts) // 2
+    apart = findings_together(parts[:middle], checks) + findings_together(parts[middle:], checks)
     if not apart:
         print(f"clang-tidy: these are better not put together (tools/together.py):\n{problem}")
     return apart
