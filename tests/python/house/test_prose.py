@@ -44,19 +44,26 @@ def test_missing_vale_is_no_success(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert prose.main() == SKIPPED
 
 
-NO_NETWORK = "dial tcp: lookup proxy.example: no such host"
+NO_PROXY = "the Go module proxy cannot be reached"
+# What go says with a network, and without one.
+FILTERED = ("reading module: 403 Forbidden", "module lookup disabled by GOPROXY=off")
+CHANGED = ("verifying module: checksum mismatch", "module lookup disabled by GOPROXY=off")
+NOT_COMPILED = ("core/timeout.go:7: undefined: x", "core/timeout.go:7: undefined: x")
 
 
 @pytest.mark.parametrize(
-    ("go_says", "code", "printed"),
+    ("step", "go_says", "code", "printed"),
     [
-        (None, SKIPPED, "Go is missing"),
-        (NO_NETWORK, SKIPPED, "the Go module proxy cannot be reached"),
-        ("verifying module: checksum mismatch", 1, "checksum mismatch"),
+        ("build", None, SKIPPED, "Go is missing"),
+        ("build", FILTERED, SKIPPED, NO_PROXY),
+        ("build", CHANGED, 1, "checksum mismatch"),
+        ("build", NOT_COMPILED, 1, "undefined: x"),
+        ("mod", FILTERED, SKIPPED, NO_PROXY),
+        ("mod", CHANGED, 1, "checksum mismatch"),
     ],
 )
 def test_set_up_distinguishes_what_is_not_here_from_an_error(
-    go_says: str | None, code: int, printed: str, tmp_path: Path
+    step: str, go_says: tuple[str, str] | None, code: int, printed: str, tmp_path: Path
 ) -> None:
     programs = tmp_path / "programs"
     for folder in (programs, tmp_path / "scripts", tmp_path / ".venv" / "bin"):
@@ -65,8 +72,17 @@ def test_set_up_distinguishes_what_is_not_here_from_an_error(
         (programs / name).symlink_to(str(shutil.which(name)))
     if go_says is not None:
         go = programs / "go"
-        build = f'echo "{go_says}" >&2; exit 1'
-        go.write_text(f'#!/bin/sh\n[ "$3" != build ] || {{ {build}; }}\necho go1.99 go1.99 go1.99\n')
+        version = "go1.99" if step == "build" else "go1.2"
+        with_network, without = go_says
+        go.write_text(
+            f'''#!/bin/sh
+if [ "$1" = {step} ] || [ "$3" = {step} ]; then
+  [ "$GOPROXY" = off ] && echo "{without}" || echo "{with_network}"
+  exit 1
+fi >&2
+echo {version} {version} {version}
+'''
+        )
         go.chmod(0o755)
     shutil.copy(ROOT / "scripts" / "setup-vale", tmp_path / "scripts")
     shutil.copytree(ROOT / "tools" / "vale", tmp_path / "tools" / "vale")
