@@ -129,9 +129,10 @@ def zram() -> Iterator[tuple[str, Path]]:
 def repair(device: str) -> None:
     """ext4 knows nothing of its metadata that was lost. Exit codes up to 2: e2fsck repaired everything."""
     done = subprocess.run(["e2fsck", "-fy", device], capture_output=True, text=True, check=False)
-    if "is in use" in done.stderr:
-        raise OSError(errno.EBUSY, done.stderr.strip())
-    assert done.returncode <= 2, done.stdout + done.stderr
+    said = done.stdout + done.stderr
+    if "is in use" in said:
+        raise OSError(errno.EBUSY, said.strip())
+    assert done.returncode <= 2, said
 
 
 @contextlib.contextmanager
