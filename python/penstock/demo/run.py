@@ -16,7 +16,7 @@ from penstock.files.space import require_space
 from penstock.files.timing import Percentiles, RatePoint, rate_curve, stage_percentiles
 from penstock.model.catalogue import Detector, detector_named, frames_for, replayed_detector
 from penstock.model.configuration import Configuration, TcpSource
-from penstock.model.errors import PenstockError
+from penstock.model.errors import PenstockError, UsageError
 from penstock.model.events import (
     DetectorSeriesEnd,
     Listening,
@@ -29,6 +29,7 @@ from penstock.model.units import human_hz, split_address
 from penstock.programs.check import check_plan, check_to_the_end
 from penstock.programs.locate import detectors_folder, find_program
 from penstock.programs.process import Message, Program, forwarding_signals, wait_for
+from penstock.programs.signals import seconds_since_signal
 from penstock.programs.simulate import Simulation, detector_plan
 from penstock.report.progress import ProgressView, show
 
@@ -114,6 +115,8 @@ def run_demo(options: DemoOptions, view: ProgressView) -> Summary:
     for program in ("penstock-recorder", "penstock-detector", "penstock-check"):
         find_program(program)
     base = detector_named(detectors_folder(), options.detector)
+    if options.data is not None:
+        image_files([options.data])  # refused before an earlier demonstration is removed
     prepare_folder(options.folder)
     with open_input(options, base, view) as shown:
         paced = frames_for(options.seconds, options.rate_of(shown.detector))
@@ -133,7 +136,7 @@ def prepare_folder(folder: Path) -> None:
     """Makes the folder, or empties it if an earlier demonstration made it. Never touches any other."""
     marker = folder / MARKER
     if folder.exists() and any(folder.iterdir()) and not marker.is_file():
-        raise PenstockError(
+        raise UsageError(
             f"{folder} has files that no demonstration created",
             "choose another --folder, or empty this one",
         )
@@ -148,10 +151,9 @@ def prepare_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def open_input(options: DemoOptions, base: Detector, view: ProgressView) -> Iterator[Input]:
-    """Real images where options.data has some, simulated ones otherwise."""
-    if options.data is None or not options.data.is_dir() or not _has_images(options.data):
-        why = "no folder of images was given" if options.data is None else f"{options.data} has no images"
-        yield Input(base, None, f"simulated frames ({why})")
+    """Images of options.data, or simulated ones."""
+    if options.data is None:
+        yield Input(base, None, "simulated frames (no folder of images was given)")
         return
     reading = "reading images"
     with replay_file(
@@ -165,13 +167,6 @@ def open_input(options: DemoOptions, base: Detector, view: ProgressView) -> Iter
         )
         shape = replayed_detector(base, replay.rows, replay.columns, replay.type)
         yield Input(shape, replay, f"{replay.frames} recorded images, replayed repeatedly")
-
-
-def _has_images(folder: Path) -> bool:
-    try:
-        return bool(image_files([folder]))
-    except PenstockError:
-        return False
 
 
 def _record_phases(options: DemoOptions, shown: Input, view: ProgressView) -> list[RecordedSeries]:
@@ -199,7 +194,7 @@ def _record_phases(options: DemoOptions, shown: Input, view: ProgressView) -> li
                 frames=frames, rate_hz=rate, series_id=number, series_unique_id=f"phase-{number}"
             )
             job = detector_plan(shown.detector, simulation, target, shown.replay)
-            view.say(f"phase {number}, {title}: {counted(frames, 'frame')}")
+            view.info(f"phase {number}, {title}: {counted(frames, 'frame')}")
             series.append(_record_one(title, job, recorder, view))
         recorder.require_success(recorder.stop())
     return series
@@ -227,6 +222,8 @@ def _record_one(title: str, job: DetectorPlan, recorder: Program, view: Progress
             except queue.Empty:
                 continue
             match message.event:
+                case None if seconds_since_signal() >= 0:
+                    raise KeyboardInterrupt
                 case None if message.program is detector:
                     detector_done = True
                     detector.require_success(detector.wait(_START_TIMEOUT_S))

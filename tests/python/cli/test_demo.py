@@ -22,7 +22,7 @@ from penstock.files.space import require_space
 from penstock.files.timing import RatePoint
 from penstock.files.view.picture import shrink
 from penstock.model.catalogue import Detector
-from penstock.model.errors import PenstockError
+from penstock.model.errors import PenstockError, UsageError
 from penstock.report.pages.pictures import Phase, draw_frame, draw_throughput, mask_of
 from penstock.report.progress import ProgressView
 
@@ -92,13 +92,17 @@ def test_replayed(
     assert summary.source.startswith("3 recorded images")
 
 
-@pytest.mark.slow
-def test_an_empty_data_folder_leads_to_simulation(
-    programs: dict[str, Path], small_catalogue: Path, tmp_path: Path, view: ProgressView
+@pytest.mark.parametrize(("name", "says"), [("empty", "no images in"), ("absent", "does not exist")])
+def test_data_without_images_is_refused_before_anything_is_removed(
+    programs: dict[str, Path], small_catalogue: Path, tmp_path: Path, view: ProgressView, name: str, says: str
 ) -> None:
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    assert "has no images" in run_demo(options(tmp_path / "out", empty), view).source
+    (tmp_path / "empty").mkdir()
+    folder = tmp_path / "out"
+    prepare_folder(folder)
+    (folder / "phase-1.h5").touch()
+    with pytest.raises(UsageError, match=says):
+        run_demo(options(folder, tmp_path / name), view)
+    assert (folder / "phase-1.h5").exists()
 
 
 def test_next_step_can_be_pasted_where_penstock_is_not_found(
