@@ -36,7 +36,8 @@ def _positive(name: str, default: Number, kind: Callable[[str], Number]) -> Numb
     with contextlib.suppress(ValueError):
         if 0 < (found := kind(text)) < math.inf:
             return found
-    sys.exit(f"{name} is {text!r}; it has to be a positive number")
+    wanted = "a whole number of at least 1" if kind is int else "a positive number"
+    sys.exit(f"{name} is {text!r}; it has to be {wanted}")
 
 
 def over_limit(cases: Iterable[Case]) -> list[str]:

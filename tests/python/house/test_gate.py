@@ -338,12 +338,43 @@ def test_build_ends_though_a_program_that_it_started_holds_its_output(tmp_path: 
 
 
 SLOWNESS, JOBS = "PENSTOCK_TEST_SLOWNESS", "PENSTOCK_JOBS"
+COUNT = "it has to be a whole number of at least 1"
 
 
 @pytest.mark.parametrize(("name", "value"), [(SLOWNESS, "nan"), (SLOWNESS, "x"), (JOBS, "0"), (JOBS, "1.5")])
 def test_wrong_value_is_refused_before_anything_runs(name: str, value: str) -> None:
+    wanted = COUNT if name == JOBS else "it has to be a positive number"
     ended = run_tests("--only", "lint", **{name: value})
-    assert (ended.returncode, ended.stderr) == (1, f"{name} is '{value}'; it has to be a positive number\n")
+    assert (ended.returncode, ended.stderr) == (1, f"{name} is '{value}'; {wanted}\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "value", "said"),
+    [
+        (
+            ("build", "release"),
+            JOBS,
+            "two",
+            "PENSTOCK_JOBS is 'two'; it has to be a whole number of at least 1",
+        ),
+        (("build", "nosuch"), JOBS, "1", "CMakePresets.json has no preset nosuch"),
+        (
+            ("torture",),
+            "TORTURE_ROUNDS",
+            "0",
+            "TORTURE_ROUNDS is '0'; it has to be a whole number of at least 1",
+        ),
+    ],
+)
+def test_script_refuses_a_wrong_value_by_name(
+    command: tuple[str, ...], name: str, value: str, said: str
+) -> None:
+    script = TOOLS.parent / "scripts" / command[0]
+    ended = subprocess.run(
+        [script, *command[1:]], env=os.environ | {name: value}, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (2, f"scripts/{command[0]}: {said}\n")
+    assert not (TOOLS.parent / "build" / "nosuch").exists()
 
 
 def test_step_that_the_gate_does_not_have_is_refused() -> None:
