@@ -280,7 +280,7 @@ def _has_copies(findings: Iterable[Finding]) -> bool:
 def report_line(report: CheckReport) -> str:
     """What the check looked at, in one line."""
     is_truncated = any(each.what == TRUNCATED for each in report.findings)
-    is_counted = not is_truncated and not report.being_recorded
+    is_counted = report.complete and not is_truncated and not report.being_recorded
     text = f"{counted(report.frames, 'frame')}, {_not_there(report)}; " if is_counted else ""
     others = report.chunks - report.frame_chunks
     if report.segments:
