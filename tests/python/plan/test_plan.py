@@ -58,6 +58,8 @@ def test_detectors_with_a_ratio() -> None:
 def test_the_first_line_is_the_answer() -> None:
     lines = invoke("2xeiger2-16m@100").stdout.splitlines()
     assert lines[0] == "Needs 1.24 GB/s write, 2.98 PB, 1 recorder server (30 days at 100 % duty)"
+    grows = invoke("2xeiger2-16m@100", "--growth", "20%").stdout.splitlines()[0]
+    assert grows == f"{lines[0]}, at the rates of the first year; 20 % more each year"
     several = ("eiger2-16m@100,duty=0.3", "pilatus-6m", "--block", "lto-9", "--retention", "1y")
     first = invoke(*several).stdout.splitlines()[0]
     assert "at least 1 recorder server, 2 x LTO-9 drive, " in first

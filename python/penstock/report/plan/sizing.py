@@ -49,7 +49,9 @@ def _schedule_text(sizing: Sizing) -> str:
     }
     duties = {human_percent(each.duty) for each in sizing.detectors} or {human_percent(assumed.duty)}
     parts = [*(ages if len(ages) == 1 else []), *(f"at {duty} duty" for duty in duties if len(duties) == 1)]
-    return f" ({' '.join(parts)})" if parts else ""
+    more = human_percent(assumed.growth)
+    grows = f", at the rates of the first year; {more} more each year" if assumed.growth else ""
+    return (f" ({' '.join(parts)})" if parts else "") + grows
 
 
 def sizing_sections(sizing: Sizing) -> Iterator[Section]:
