@@ -136,7 +136,8 @@ TEST_F(Damage, AFileThatWasCutOffIsFound) {
   for (std::uint64_t size = 0; size < whole.size(); size += all() ? 512 : 512 * (1 + random() % 32)) {
     write_bytes(path(), std::span(whole).first(size));
     const auto report = check(path());
-    EXPECT_FALSE(report.ok()) << "cut off at " << size;
+    // Where HDF5's structures end, the file is as another program leaves it that has opened it for writing.
+    EXPECT_TRUE(!report.ok() || has(report, "the file was changed since it was closed")) << "cut off at " << size;
   }
 }
 
