@@ -63,8 +63,10 @@ class Check {
   void report_not_compared(const Error& why);
   Subject* choose_compared();
   void verify();
-  bool has_segments();
+  std::optional<SegmentHeader> first_segment();
   void scan_segments(Verifier& verifier);
+  void walk_segments(Verifier& verifier);
+  bool take_id_of_segments();
   void take_description(const SegmentHeader& header, Verifier& verifier);
   bool has_no_rows(const std::string& path) const;
   void check_assembled(const store::ChunkedNode& node);
@@ -173,7 +175,7 @@ void Check::look_at_superblock() {
   if (!found.ok())
     return add(Level::error, "the storage cannot read the data", plan_.file, {}, found.error().message());
   superblock_ = *found;
-  if (!superblock_ && has_segments())
+  if (!superblock_ && first_segment())
     return add(Level::error, "HDF5's signature is corrupt", plan_.file, "the 8 bytes that an HDF5 file begins with",
                "others, and segments of Penstock",
                "copy the file again from its source; `penstock recover` rebuilds HDF5's structures if this is the only "
@@ -358,25 +360,29 @@ void Check::verify() {
 }
 
 /// Looks for a sign of Penstock where neither HDF5 nor the file's start shows one.
-bool Check::has_segments() {
+std::optional<SegmentHeader> Check::first_segment() {
   auto scanner =
       store::SegmentScanner::create(*file_, {.begin = 0, .end = search_bytes, .file_id = {}, .cancelled = cancelled_});
-  if (!scanner.ok()) return false;
+  if (!scanner.ok()) return std::nullopt;
   const auto first = scanner->next();
-  return first.ok() && *first;
+  return first.ok() ? *first : std::nullopt;
 }
 
 void Check::scan_segments(Verifier& verifier) {
-  store::ScanOptions options;
-  options.file_id = file_id_;
-  options.cancelled = cancelled_;
   std::vector<Subject*> all;
   for (const auto& subject : subjects_) all.push_back(subject.get());
   verifier.set_subjects({}, all, store::Placement::log);
-  if (!file_id_ && !has_segments()) {
+  if (!file_id_ && !first_segment()) {
     if (superblock_ && !cancelled_()) report_no_checksums();
     return;
   }
+  walk_segments(verifier);
+}
+
+void Check::walk_segments(Verifier& verifier) {
+  store::ScanOptions options;
+  options.file_id = file_id_;
+  options.cancelled = cancelled_;
   auto scanner = store::SegmentScanner::create(*file_, options);
   while (scanner.ok()) {
     const auto header = scanner->next();
@@ -394,7 +400,21 @@ void Check::scan_segments(Verifier& verifier) {
     else if ((*header)->kind == SegmentKind::seal)
       seal_ = **header;
   }
-  if (scanner.ok()) judge_scan(*scanner);
+  if (!scanner.ok()) return;
+  if (!any_segment_ && scanner->foreign_count() > 0 && take_id_of_segments()) return walk_segments(verifier);
+  judge_scan(*scanner);
+}
+
+/// No segment has the id that the attribute names. A file with a description of its own is no copy of another: its
+/// attribute is damaged.
+bool Check::take_id_of_segments() {
+  const auto first = first_segment();
+  if (!file_id_ || !first || first->kind != SegmentKind::description) return false;
+  add(Level::error, "the file's identity is corrupt", fmt::format("/@{}", file_id_attribute),
+      fmt::format("{}, as its segments have", store::format::to_hex(first->file_id)), store::format::to_hex(*file_id_),
+      "copy the file again from its source");
+  file_id_ = first->file_id;
+  return true;
 }
 
 void Check::take_description(const SegmentHeader& header, Verifier& verifier) {

@@ -181,6 +181,23 @@ TEST_F(RecordedTest, WhatEveryRecordedFileHasIsMissed) {
   EXPECT_TRUE(misses([](hid_t file) { return H5Adelete(file, "penstock_file_id"); }));
 }
 
+/// HDF5 has no checksum of it, and all segments seem to be another file's.
+TEST_F(RecordedTest, ADamagedIdIsNamedAndItsSegmentsAreVerified) {
+  write_recorded(path(), {});
+  auto bytes = bytes_of(path());
+  const auto id = store::format::to_hex(segments_of(path()).front().first.file_id);
+  const auto at = std::search(bytes.begin(), bytes.end(), id.begin(), id.end());
+  ASSERT_NE(at, bytes.end());
+  *at = *at == '0' ? '1' : '0';
+  write_bytes(path(), bytes);
+  const auto report = check(path());
+  EXPECT_FALSE(report.ok());
+  EXPECT_TRUE(has(report, "the file's identity is corrupt")) << text(report);
+  EXPECT_NE(text(report).find(id), std::string::npos) << text(report);
+  EXPECT_FALSE(has(report, "no checksums in this file")) << text(report);
+  EXPECT_EQ(report.frame_chunks, 40);
+}
+
 TEST_F(RecordedTest, AVastNumberOfFramesCostsNothing) {
   constexpr auto vast = (std::uint64_t{1} << 32) - 2;
   write_recorded(path(), {.announced = vast, .ends_at = vast});
