@@ -70,9 +70,11 @@ def test_the_clocks_of_one_machine_agree(run: RunCommand, tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a clock of its own for a process needs root")
-@pytest.mark.parametrize("ahead_s", [1000, -1000])
-def test_a_clock_that_is_another_one_is_corrected(tmp_path: Path, ahead_s: int) -> None:
+@pytest.mark.parametrize("direction", [1, -1])
+def test_a_clock_that_is_another_one_is_corrected(tmp_path: Path, direction: int) -> None:
     """Rank 1 has a monotonic clock of its own, as on another host."""
+    # The kernel refuses a clock that would be negative, as on a machine that has just been started.
+    ahead_s = direction * min(1000, int(0.9 * time.monotonic()))
     plan = {
         "backend": {"kind": "posix", "folder": str(tmp_path), "sync": "none"},
         "workload": {
@@ -103,7 +105,7 @@ def test_a_clock_that_is_another_one_is_corrected(tmp_path: Path, ahead_s: int) 
     assert document.records is not None
     behind = numpy.array(document.records.offered_ns) - numpy.arange(100) * 5_000_000
     assert (behind >= -1 - other.clock_error_ns).all()
-    assert behind.max() < 100 * 10**9, "rather than the thousand seconds between the clocks"
+    assert behind.max() < abs(ahead_s) * 10**9 / 2, "rather than the seconds between the clocks"
     assert document.generator is not None
     assert [writer.written > 0 for writer in document.generator.writers] == [True, True]
 
