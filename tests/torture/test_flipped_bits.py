@@ -14,7 +14,7 @@ import numpy
 import pytest
 from detector_stream import multi_dimensional
 from plain_client import Client
-from rounds import Setup, is_long, recording, rounds, say, seed
+from rounds import Setup, recording, rounds, say, seed
 
 from penstock.model.errors import PenstockError
 from penstock.programs.check import check, check_plan
@@ -123,7 +123,7 @@ def test_flipped_bit_is_found_or_harmless(tmp_path: Path, layout: str) -> None:
     assert not is_found(file)
     dice = random.Random(f"{seed()} {layout}")
     pages = pages_of(sorted(tmp_path.glob("*.h5")))
-    count = max(rounds(4), 1000) if is_long() else 4
+    count = 5 * rounds(1)
     found = 0
     for number in range(count):
         target, page = dice.choice(pages)
