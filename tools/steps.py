@@ -31,7 +31,7 @@ REPEATED_MAX = 20  # failed tests that are run again
 PIPE_BYTES = 1 << 16  # what a pipe holds
 PATIENCE_S = 5.0  # tests wait this long for a command before it is started again at normal priority
 ENDING_S = 60.0  # a command that was ended has this long to remove incomplete files
-LIMIT_S = 3600  # a command that takes longer hangs; it is killed. A slow machine has as many times longer.
+LIMIT_S = 3600  # a command that takes longer is killed; multiplied by PENSTOCK_TEST_SLOWNESS
 
 
 @dataclass(frozen=True)

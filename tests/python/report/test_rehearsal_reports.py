@@ -89,7 +89,7 @@ def test_queue_of_the_pool_is_explained_by_the_pool_of_the_plan() -> None:
 
 @pytest.mark.parametrize(
     ("sent_hz", "title"),
-    [(24.9, "Stages at 25 Hz"), (20.0, "Stages at 20 Hz, which is what was reached of 25 Hz")],
+    [(24.9, "Stages at 25 Hz"), (20.0, "Stages at 20 Hz, the rate reached (25 Hz needed)")],
 )
 def test_rate_to_which_headroom_refers_is_named(sent_hz: float, title: str) -> None:
     use = StageUse(stage="compress", threads=2, utilisation=0.9, headroom=1.1)

@@ -170,12 +170,12 @@ def headroom_words(headroom: float | None) -> str:
 
 
 def stages_title(rehearsal: Rehearsal) -> str:
-    """Returns "Stages at 25 Hz", or "Stages at 20.1 Hz, which is what was reached of 25 Hz"."""
+    """Returns "Stages at 25 Hz", or "Stages at 20.1 Hz, the rate reached (25 Hz needed)"."""
     needed = human_hz(rehearsal.needed_hz, 6)
     step = next((step for step in reversed(rehearsal.steps) if step.kind == "rate" and step.stages), None)
     if step is None or step.sent_hz > _REACHED * rehearsal.needed_hz:
         return f"Stages at {needed}"
-    return f"Stages at {human_hz(step.sent_hz)}, which is what was reached of {needed}"
+    return f"Stages at {human_hz(step.sent_hz)}, the rate reached ({needed} needed)"
 
 
 def stage_cells(use: StageUse) -> tuple[str, ...]:
