@@ -384,6 +384,18 @@ def test_a_verdict_takes_the_place_of_the_computed_bandwidth(tmp_path: Path) -> 
     assert (block.blocks, block.decides) == (50_000, "throughput")
 
 
+def test_a_tier_of_the_measured_block_has_the_measured_bandwidth(tmp_path: Path) -> None:
+    tiers = ("--tier", "fast=30d,block=test-brick-gen2", "--tier", "old,block=nvme-server-example")
+    result = measured(tmp_path, fast_run(10.0), *tiers)
+    assert result.exit_code == 0, result.stderr
+    found = Sizing.model_validate_json(result.stdout)
+    fast, old = (tier.block for tier in found.tiers)
+    assert fast is not None
+    assert old is not None
+    assert fast.write_bytes_per_s == found.blocks[0].write_bytes_per_s == pytest.approx(30e6)
+    assert old.measured is None
+
+
 def test_frames_of_another_size_than_the_measured_ones_are_named(tmp_path: Path) -> None:
     """Those were of 1 MB. A storage carries more of large frames than of small ones."""
     (tmp_path / "run.json").write_text(fast_run().model_dump_json(), encoding="utf-8")

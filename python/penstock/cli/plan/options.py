@@ -216,8 +216,8 @@ class PlanOptions:
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="Document of a run on one block, whose measured bandwidth replaces the computed one."
-            " Repeatable.",
+            help="Document of a run on the block of --block. The measured bandwidth replaces the computed"
+            " one, in tiers of this block, too. Repeatable.",
             rich_help_panel=panels.BLOCKS,
         ),
     ] = None

@@ -1,11 +1,11 @@
 """What a plan's data amounts to: per day, week and year, on each tier, and in the years to come."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.model.plan.ages import YEAR_DAYS
-from penstock.model.plan.blocks import Block, Need, Redundancy, blocks_and_media, figures_of
+from penstock.model.plan.blocks import BlockFigures, Need, blocks_and_media
 from penstock.model.plan.tiers import Tier, TierNeed
 from penstock.model.plan.volume import Source, kept_bytes, per_day, per_week, per_year, written_bytes
 
@@ -124,13 +124,13 @@ def tier_needs(
     headroom: float,
     fill: float,
     other_bytes: float,
-    blocks: Mapping[str, Block],
-    redundancy: Redundancy | None,
+    figures: Callable[[str, Need], BlockFigures],
 ) -> list[TierNeed]:
     """Returns what each tier needs at the rates of the first year.
 
     The first tier takes what the recorders write, at the peak, and serves concurrent readers. The others take
-    what reaches them, on average; each tier reads what moves on. `whole` is the need without tiers.
+    what reaches them, on average; each tier reads what moves on. `whole` is the need without tiers, `figures`
+    sizes the building block of a name.
     """
     capacities = _on_tiers(sources, tiers, fill, other_bytes, None, 0.0)
     found: list[TierNeed] = []
@@ -147,7 +147,7 @@ def tier_needs(
             read_bytes_per_s=leaving + (whole.read_bytes_per_s if is_first else 0.0),
             capacity_bytes=capacity,
         )
-        block = None if tier.block is None else figures_of(blocks[tier.block], need, redundancy)
+        block = None if tier.block is None else figures(tier.block, need)
         found.append(
             TierNeed(name=tier.name, from_days=start, until_days=tier.until_days, need=need, block=block)
         )

@@ -1,6 +1,6 @@
 """What detectors need before anything is bought: bandwidth, cores, links, servers, capacity, blocks."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, Self
@@ -239,7 +239,7 @@ def size(
     measured: MeasuredBandwidth | None = None,
     tier_blocks: Mapping[str, Block] | None = None,
 ) -> Sizing:
-    """`tier_blocks`: the building blocks that tiers name."""
+    """`measured`: of the one block in `blocks`. `tier_blocks`: the building blocks that tiers name."""
     detectors = [_detector_need(each, assumptions) for each in wanted]
     raw = sum(each.raw_bytes_per_s for each in detectors)
     frames = sum(each.stored_bytes_per_s for each in detectors)
@@ -250,11 +250,16 @@ def size(
         read_bytes_per_s=stored * assumptions.read_factor * with_headroom,
         capacity_bytes=_capacity(sources, assumptions),
     )
-    tiers = _tiers(assumptions, sources, need, tier_blocks or {})
+
+    def figures(block: Block, need: Need) -> BlockFigures:
+        return figures_of(block, need, assumptions.redundancy, measured if block in blocks else None)
+
+    of_tiers = tier_blocks or {}
+    tiers = _tiers(assumptions, sources, need, lambda name, need: figures(of_tiers[name], need))
     beamlines = _beamlines(detectors, assumptions)
     together = _network(detectors, assumptions, need.write_bytes_per_s)
     redundancy = assumptions.redundancy
-    found_blocks = [figures_of(block, need, redundancy, measured) for block in blocks]
+    found_blocks = [figures(block, need) for block in blocks]
     return Sizing(
         detectors=detectors,
         assumptions=assumptions,
@@ -312,7 +317,10 @@ def _volumes(detectors: Sequence[DetectorNeed], assumptions: Assumptions) -> Vol
 
 
 def _tiers(
-    assumptions: Assumptions, sources: Sequence[Source], need: Need, blocks: Mapping[str, Block]
+    assumptions: Assumptions,
+    sources: Sequence[Source],
+    need: Need,
+    figures: Callable[[str, Need], BlockFigures],
 ) -> list[TierNeed]:
     return tier_needs(
         assumptions.tiers,
@@ -321,8 +329,7 @@ def _tiers(
         assumptions.headroom,
         assumptions.fill,
         assumptions.capacity_bytes,
-        blocks,
-        assumptions.redundancy,
+        figures,
     )
 
 
