@@ -1,5 +1,5 @@
 /// A limited number of clients have a place, each from its hello on. Where all are taken, a client that comes takes the
-/// place of one that is silent and has no open series, or else of its own lost connection.
+/// place of one that is silent and has no open series, or else ends its own lost connection.
 #pragma once
 
 #include <atomic>
@@ -48,31 +48,24 @@ class TcpPlaces {
  public:
   /// Of `places_max`. A client that has no open series keeps its place for `silence_min` after its last message, and
   /// after that until another client needs it.
-  TcpPlaces(std::size_t places_max, std::chrono::nanoseconds silence_min, const TcpSeriesTable& table)
+  TcpPlaces(std::size_t places_max, std::chrono::nanoseconds silence_min, TcpSeriesTable& table)
       : places_max_(places_max), silence_min_(silence_min), table_(table) {}
 
   /// For a connection that says it is of `client`, or nothing. `no_place` if all places are taken, and no client that
-  /// has one has to give it up.
+  /// has one has to give it up; then a connection that `client` had lost is ending, so that it finds a place soon.
   Result<void> take(TcpPlace& place, std::string_view client);
   /// Before the place ends, also of one that took none.
   void leave(const TcpPlace& place);
 
  private:
-  struct Taken {
-    TcpPlace* place;
-    std::string client;
-  };
-  void make_room(std::string_view client) PEN_REQUIRES(mutex_);
-  const Taken* find_silent() const PEN_REQUIRES(mutex_);
-  const Taken* find_lost(std::string_view client) const PEN_REQUIRES(mutex_);
-  template <typename Which>
-  const Taken* silent_for_longest(std::chrono::nanoseconds silence_min, Which which) const PEN_REQUIRES(mutex_);
+  bool try_to_take(TcpPlace& place);
+  TcpPlace* find_silent() const PEN_REQUIRES(mutex_);
 
   const std::size_t places_max_;
   const std::chrono::nanoseconds silence_min_;
-  const TcpSeriesTable& table_;
+  TcpSeriesTable& table_;
   Mutex mutex_;
-  std::vector<Taken> taken_ PEN_GUARDED_BY(mutex_);
+  std::vector<TcpPlace*> taken_ PEN_GUARDED_BY(mutex_);
 };
 
 }  // namespace penstock::stream

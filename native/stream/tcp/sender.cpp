@@ -73,7 +73,7 @@ class TcpSenderSession : public TcpSender {
   Result<void> send_start(std::uint32_t flags, std::int64_t give_up_ns);
   Result<void> wait_for(const bool& done, std::int64_t give_up_ns, std::string_view what);
   Result<std::size_t> send_some(std::span<const iovec> pieces);
-  Result<void> send_rest();
+  Result<void> send_rest(std::int64_t give_up_ns = never_ns);
   Result<std::uint64_t> send_message(TcpKind kind, std::uint32_t flags, Bytes message, std::int64_t give_up_ns);
   Result<void> send(Bytes bytes, std::int64_t give_up_ns);
   Result<void> make_room(std::size_t payload_bytes);
@@ -86,9 +86,10 @@ class TcpSenderSession : public TcpSender {
   void clear_state();
   Result<void> check_open() const;
   Result<void> check_cancelled() const;
-  Result<void> reconnect(const Error& lost);
+  Error is_not_read() const { return make_error(Errc::timed_out, "{}: it does not read what is sent", address()); }
+  Result<void> reconnect(const Error& lost, std::int64_t give_up_ns);
   template <typename Step>
-  Result<void> persist(Step step);
+  Result<void> persist(Step step, std::int64_t give_up_ns = never_ns);
 
   const TcpSenderOptions options_;
   const std::string client_;  ///< nobody else's
@@ -160,8 +161,10 @@ Result<void> TcpSenderSession::connect(std::chrono::nanoseconds patience) {
     if (connected.ok()) return connected;
     const auto code = connected.error().code();
     const bool hopeless = code != Errc::disconnected && code != Errc::timed_out && code != Errc::no_place;
-    if (hopeless || monotonic_ns() > give_up_ns) return connected;
-    std::this_thread::sleep_for(pause);
+    const auto left = std::chrono::nanoseconds(std::max<std::int64_t>(give_up_ns - monotonic_ns(), 0));
+    if (!hopeless) std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(pause, left));
+    // An attempt that has no time left would not end with the reason that this one has.
+    if (hopeless || monotonic_ns() >= give_up_ns) return connected;
   }
 }
 
@@ -231,10 +234,12 @@ Result<std::uint64_t> TcpSenderSession::send_message(TcpKind kind, std::uint32_t
 
 Result<void> TcpSenderSession::send(Bytes bytes, std::int64_t give_up_ns) {
   while (!bytes.empty()) {
-    if (monotonic_ns() > give_up_ns) return make_error(Errc::timed_out, "{}: it does not read what is sent", address());
     const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
     PEN_ASSIGN(const auto sent, send_some(std::span(&piece, 1)));
     bytes = bytes.subspan(sent);
+    if (bytes.empty() || monotonic_ns() <= give_up_ns) continue;
+    socket_.reset();  // the rest of a message may not come later
+    return is_not_read();
   }
   return {};
 }
@@ -246,24 +251,25 @@ Result<std::size_t> TcpSenderSession::send_some(std::span<const iovec> pieces) {
 }
 
 /// The window's unsent frames, and the end where it is due.
-Result<void> TcpSenderSession::send_rest() {
+Result<void> TcpSenderSession::send_rest(std::int64_t give_up_ns) {
   std::array<iovec, pieces_max> pieces;
   while (!window_.all_sent()) {
     const auto count = window_.gather(pieces);
     PEN_ASSIGN(const auto sent, send_some(std::span(pieces).first(count)));
     window_.sent(sent);
+    if (!window_.all_sent() && monotonic_ns() > give_up_ns) return is_not_read();
     if (monotonic_ns() - last_look_ns_ > look_interval_ns) PEN_TRY(read_replies());
   }
   if (!ended_ || end_sent_) return {};
   PEN_ASSIGN([[maybe_unused]] const auto sequence,
-             send_message(TcpKind::end, 0, encode_end({series_.id, series_.unique_id}), never_ns));
+             send_message(TcpKind::end, 0, encode_end({series_.id, series_.unique_id}), give_up_ns));
   end_sent_ = true;
   return {};
 }
 
-/// Runs `step` until it succeeds, with a new connection each time one is lost.
+/// Runs `step` until it succeeds, with a new connection each time one is lost until `give_up_ns`.
 template <typename Step>
-Result<void> TcpSenderSession::persist(Step step) {
+Result<void> TcpSenderSession::persist(Step step, std::int64_t give_up_ns) {
   for (;;) {
     PEN_TRY(check_cancelled());
     if (started_ && receipt_.confirmed) return check_open();
@@ -278,15 +284,18 @@ Result<void> TcpSenderSession::persist(Step step) {
     socket_.reset();
     const bool is_over = failure_ || (started_ && receipt_.confirmed);
     if (is_over) continue;
-    if (auto again = reconnect(outcome.error()); !again.ok()) failure_ = again.error();
+    auto again = reconnect(outcome.error(), give_up_ns);
+    if (!again.ok() && monotonic_ns() >= give_up_ns) return Error(Errc::timed_out, again.error().message());
+    if (!again.ok()) failure_ = again.error();
   }
 }
 
-Result<void> TcpSenderSession::reconnect(const Error& lost) {
+Result<void> TcpSenderSession::reconnect(const Error& lost, std::int64_t give_up_ns) {
   if (++fruitless_connections_ > fruitless_connections_max)
     return lost.with_context(fmt::format("lost {} connections in a row{}{}", fruitless_connections_,
                                          receipt_.refused > 0 ? ", rejecting " : "", receipt_.first_refusal));
-  return connect(options_.reconnect_timeout);
+  return connect(std::min<std::chrono::nanoseconds>(options_.reconnect_timeout,
+                                                    std::chrono::nanoseconds(give_up_ns - monotonic_ns())));
 }
 
 Result<void> TcpSenderSession::begin(const Series& series) {
@@ -354,17 +363,19 @@ Result<void> TcpSenderSession::end() {
 
 Result<Receipt> TcpSenderSession::finish(std::chrono::nanoseconds wait) {
   const auto give_up_ns = deadline_after(wait);
-  auto outcome = persist([&]() -> Result<void> {
-    while (!receipt_.confirmed) {
-      PEN_TRY(send_rest());
-      if (monotonic_ns() > give_up_ns)
-        return make_error(Errc::timed_out,
-                          "{}: the receiver has not closed the series; frames below {} are acknowledged{}{}", address(),
-                          receipt_.safe_below, state_.empty() ? "" : "; its last words were: ", state_);
-      PEN_TRY(wait_for_replies());
-    }
-    return {};
-  });
+  auto outcome = persist(
+      [&]() -> Result<void> {
+        while (!receipt_.confirmed) {
+          PEN_TRY(send_rest(give_up_ns));
+          if (monotonic_ns() > give_up_ns)
+            return make_error(Errc::timed_out,
+                              "{}: the receiver has not closed the series; frames below {} are acknowledged{}{}",
+                              address(), receipt_.safe_below, state_.empty() ? "" : "; its last words were: ", state_);
+          PEN_TRY(wait_for_replies());
+        }
+        return {};
+      },
+      give_up_ns);
   if (!receipt_.confirmed) PEN_TRY(std::move(outcome));
   started_ = false;
   return receipt_;

@@ -1,5 +1,7 @@
 #include "stream/tcp/series.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <thread>
 
@@ -149,6 +151,14 @@ std::vector<std::shared_ptr<TcpSession>> TcpSeries::rivals(const TcpLink& link, 
     if (session->element() == element && !session->is_of(*link.replies) && !session->is_same_sender(link))
       rivals.push_back(session);
   return rivals;
+}
+
+std::vector<std::shared_ptr<TcpSession>> TcpSeries::sessions_of(std::string_view client) const {
+  MutexLock lock(mutex_);
+  std::vector<std::shared_ptr<TcpSession>> sessions;
+  for (const auto& [session, ended] : parts_)
+    if (!closed_ && session->client() == client && !session->is_gone()) sessions.push_back(session);
+  return sessions;
 }
 
 void TcpSeries::join(const TcpLink& link, const std::optional<ElementPlace>& element) {
@@ -349,6 +359,22 @@ bool TcpSeriesTable::has_open_series(const TcpReplies& replies) const {
   MutexLock lock(mutex_);
   return std::any_of(series_.begin(), series_.end(),
                      [&](const auto& entry) { return entry.second->is_open_for(replies); });
+}
+
+void TcpSeriesTable::end_lost(std::string_view client) {
+  std::vector<std::pair<std::string, std::shared_ptr<TcpSession>>> sessions;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [unique_id, series] : series_)
+      for (auto& session : series->sessions_of(client)) sessions.emplace_back(unique_id, std::move(session));
+  }
+  for (const auto& [unique_id, session] : sessions) {
+    if (session->is_cut() || session->is_there(unique_id)) continue;
+    const auto why =
+        make_error(Errc::disconnected, "{} does not answer, and its client has connected again", session->peer());
+    spdlog::info("tcp {}: disconnected: {}", session->peer(), why.message());
+    return session->ask_again(unique_id, why);
+  }
 }
 
 std::shared_ptr<TcpSeries> TcpSeriesTable::find(const std::string& unique_id) {

@@ -125,6 +125,8 @@ class TcpSeries : public AckListener {
   bool is_taken(const TcpReplies& replies, std::uint32_t element) const;
   /// Connections of other senders that bring the element.
   std::vector<std::shared_ptr<TcpSession>> rivals(const TcpLink& link, std::uint32_t element) const;
+  /// Connections of the client, unless the series is closed.
+  std::vector<std::shared_ptr<TcpSession>> sessions_of(std::string_view client) const;
   /// Adds a connection, and answers its start.
   void join(const TcpLink& link, const std::optional<ElementPlace>& element);
   /// Of a connection that has joined, or puts frames without that.
@@ -198,6 +200,9 @@ class TcpSeriesTable {
   bool is_last(const TcpSeries& series) const;
   /// Whether the connection takes part in a series that is not closed.
   bool has_open_series(const TcpReplies& replies) const;
+  /// Ends a connection that `client` has lost without our knowing: it has an open series, and nobody is at its other
+  /// end. Takes a moment for each of the client's connections, and two seconds for the first lost one.
+  void end_lost(std::string_view client);
   /// Opens a series in the sink or, with `resume`, joins one that is known.
   Result<void> start(Series series, bool resume, const TcpLink& link, FrameSink& sink);
   /// Null if not known.

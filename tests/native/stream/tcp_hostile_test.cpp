@@ -1,5 +1,6 @@
 /// What the TCP source does with clients that lie, stop, or never meant well.
 #include <gtest/gtest.h>
+#include <linux/filter.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -85,10 +86,24 @@ class RawClient {
       if (kind == TcpKind{}) return {};
     }
   }
+  /// Reads whole messages of the other end, whatever they are.
+  void skip(int messages) {
+    for (std::array<std::byte, tcp_header_bytes> head; messages > 0 && read_exactly(head); --messages) {
+      const auto header = decode_header(head).value();
+      std::vector<std::byte> rest(header.message_bytes + header.pixels_bytes);
+      if (!read_exactly(rest)) return;
+    }
+  }
   void expect_closed() {
     TcpKind kind{};
     while ((kind = read().first) != TcpKind{}) {
     }
+  }
+  /// What the other end sends does not arrive, as where the network is cut: not even the system answers.
+  void cut_off() {
+    sock_filter nothing{BPF_RET | BPF_K, 0, 0, 0};
+    const sock_fprog program{1, &nothing};
+    ASSERT_EQ(::setsockopt(socket_.descriptor(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program), 0);
   }
 
  private:
@@ -442,30 +457,59 @@ TEST(TcpHostile, ConnectionsAreBounded) {
   expect_error(third.read_error(), 0, "no_place", "2 connections are open");
 }
 
-/// The receiver has not noticed that the connection of before is lost, and its series is open.
-TEST(TcpHostile, AClientThatComesBackTakesThePlaceOfItsLostConnection) {
-  TcpSourceOptions options;
-  options.connections_max = 2;
-  Receiver receiver(options);
-  TcpControl hello;
-  hello.client = "sender 1";
-  RawClient other(receiver.port), lost(receiver.port);
-  other.hello();
-  other.start(sample_series("other"));
-  EXPECT_EQ(other.read().first, TcpKind::ack);
-  lost.hello(hello);
-  lost.start(sample_series("open"));
-  EXPECT_EQ(lost.read().first, TcpKind::ack);
-  // Until the lost one has been silent for a while it could be one that the client uses.
-  auto answer = TcpKind::error;
-  for (int i = 0; i < 1000 && answer == TcpKind::error; ++i) {
-    RawClient back(receiver.port);
-    back.send(encode_control(TcpKind::hello, 0, hello));
-    answer = back.read().first;
-    std::this_thread::sleep_for(10ms);
+/// With a receiver that has two places: another client's, and one of the connection `lost`, whose series is open.
+class TcpComesBack : public ::testing::Test {
+ protected:
+  static TcpSourceOptions two_places() {
+    TcpSourceOptions options;
+    options.connections_max = 2;
+    return options;
   }
-  EXPECT_EQ(answer, TcpKind::hello);
-  expect_error(lost.read_error(), 0, "refused", "has connected again");
+  static TcpControl named() {
+    TcpControl hello;
+    hello.client = "sender 1";
+    return hello;
+  }
+  void SetUp() override {
+    other_.hello();
+    other_.start(sample_series("other"));
+    EXPECT_EQ(other_.read().first, TcpKind::ack);
+    before_.hello(named());
+    before_.start(sample_series("open"));
+    EXPECT_EQ(before_.read().first, TcpKind::ack);
+  }
+  TcpControl answer_to_hello() {
+    RawClient back(receiver_.port);
+    back.send(encode_control(TcpKind::hello, 0, named()));
+    auto [kind, control] = back.read();
+    return kind == TcpKind::hello ? TcpControl{} : control;
+  }
+
+  Receiver receiver_{two_places()};
+  RawClient other_{receiver_.port};
+  RawClient before_{receiver_.port};
+};
+
+/// The receiver has not noticed the loss, and waits for the rest of a message.
+TEST_F(TcpComesBack, ToThePlaceOfItsLostConnection) {
+  const auto image = RawClient::image_bytes(sample_series("open"), 0, 2);
+  before_.send(Bytes(image).first(image.size() - 1));
+  std::this_thread::sleep_for(300ms);  // it would send again what is not acknowledged
+  before_.cut_off();
+  auto answer = answer_to_hello();
+  for (int i = 0; i < 100 && !answer.code.empty(); ++i) {
+    std::this_thread::sleep_for(50ms);
+    answer = answer_to_hello();
+  }
+  EXPECT_EQ(answer.code, "") << answer.text;
+}
+
+/// However seldom it sends.
+TEST_F(TcpComesBack, NotToThePlaceOfAConnectionThatItHas) {
+  std::this_thread::sleep_for(700ms);
+  expect_error(answer_to_hello(), 0, "no_place", "2 connections are open");
+  before_.image(sample_series("open"), 0, 2);
+  EXPECT_TRUE(receiver_.sink.wait_for_frames(1));
 }
 
 /// A client may have several connections, of one series each.
@@ -560,21 +604,25 @@ class FakeReceiver {
     return RawClient(Socket(::accept4(listener_.socket.descriptor(), nullptr, nullptr, SOCK_CLOEXEC)));
   }
   bool is_called(std::chrono::milliseconds within) { return listener_.socket.readable(within).value(); }
-  /// A sender whose series has begun here, and whose connection is lost then.
-  std::unique_ptr<TcpSender> abandoned_sender(const Series& series) {
-    auto opened = std::async(std::launch::async, [this, series] {
-      auto sender = TcpSender::open(sender_options()).value();
+  /// To hello, and to the start of a series.
+  static void answer(RawClient& connection, const Series& series) {
+    connection.skip(1);
+    connection.send(encode_control(TcpKind::hello, 0, {}));
+    connection.skip(1);
+    TcpControl ack;
+    ack.series_unique_id = series.unique_id;
+    connection.send(encode_control(TcpKind::ack, 1, ack));
+  }
+  /// A sender whose series has begun here, and its connection.
+  std::pair<std::unique_ptr<TcpSender>, RawClient> begun_sender(const Series& series, TcpSenderOptions options) {
+    auto opened = std::async(std::launch::async, [options, series] {
+      auto sender = TcpSender::open(options).value();
       EXPECT_TRUE(sender->begin(series).ok());
       return sender;
     });
     auto connection = next();
-    EXPECT_EQ(connection.read().first, TcpKind::hello);
-    connection.send(encode_control(TcpKind::hello, 0, {}));
-    EXPECT_EQ(connection.read().first, TcpKind::start);
-    TcpControl ack;
-    ack.series_unique_id = series.unique_id;
-    connection.send(encode_control(TcpKind::ack, 1, ack));
-    return opened.get();
+    answer(connection, series);
+    return {opened.get(), std::move(connection)};
   }
 
  private:
@@ -595,6 +643,48 @@ TEST(TcpHostile, ASenderThatStrangersCrowdOutTriesAgain) {
   EXPECT_TRUE(opened.get().ok());
 }
 
+TEST(TcpHostile, ASenderThatGetsNoPlaceSaysSo) {
+  TcpSourceOptions options;
+  options.connections_max = 1;
+  Receiver receiver(options);
+  RawClient busy(receiver.port);
+  busy.hello();
+  busy.start(sample_series("open"));
+  EXPECT_EQ(busy.read().first, TcpKind::ack);
+  auto sender_options = receiver.sender_options();
+  sender_options.connect_timeout = 300ms;
+  const auto sender = TcpSender::open(sender_options);
+  ASSERT_FALSE(sender.ok());
+  EXPECT_NE(sender.error().message().find("1 connections are open, which is the limit"), std::string::npos)
+      << sender.error().message();
+}
+
+/// The connection is lost before the frames are acknowledged, and the receiver does not read the next one.
+TEST(TcpHostile, TheEndIsWaitedForAsLongAsSaid) {
+  FakeReceiver receiver;
+  const auto series = sample_series("s", 1100, 1024);
+  constexpr int frames = 10;  // more than the sockets' buffers take
+  auto options = receiver.sender_options();
+  options.reconnect_timeout = 30s;
+  std::unique_ptr<TcpSender> sender;
+  {
+    auto [begun, lost] = receiver.begun_sender(series, options);
+    sender = std::move(begun);
+    const std::jthread reader([&connection = lost] { connection.skip(frames + 1); });
+    for (std::uint64_t i = 0; i < frames; ++i) ASSERT_TRUE(sender->put(sample_frame(series, i)).ok());
+    ASSERT_TRUE(sender->end().ok());
+  }
+  auto done = std::async(std::launch::async, [&] { return sender->finish(1s); });
+  auto again = receiver.next();
+  FakeReceiver::answer(again, series);
+  const bool ended = done.wait_for(60s) == std::future_status::ready;
+  sender->cancel();
+  const auto receipt = done.get();
+  EXPECT_TRUE(ended);
+  ASSERT_FALSE(receipt.ok());
+  EXPECT_EQ(receipt.error().code(), Errc::timed_out) << receipt.error().message();
+}
+
 /// It neither waits for ever nor sends frames to a receiver that has not answered.
 class TcpGivesUp : public ::testing::TestWithParam<bool> {};
 
@@ -604,7 +694,7 @@ TEST_P(TcpGivesUp, OnceWhenTheReceiverDoesNotAnswer) {
   auto series = sample_series("s", 4);
   // More than the sockets' buffers take.
   if (answers_hello) series.user_data_cbor.assign(32 << 20, std::byte{0xf6});
-  const auto sender = receiver.abandoned_sender(series);
+  const auto sender = receiver.begun_sender(series, receiver.sender_options()).first;
   std::vector<RawClient> connections;
   std::jthread silent([&](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
