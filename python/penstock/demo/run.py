@@ -29,7 +29,7 @@ from penstock.model.units import human_hz, split_address
 from penstock.programs.check import check_plan, check_to_the_end
 from penstock.programs.locate import detectors_folder, find_program
 from penstock.programs.process import Message, Program, forwarding_signals, wait_for
-from penstock.programs.signals import seconds_since_signal
+from penstock.programs.signals import came_since
 from penstock.programs.simulate import Simulation, detector_plan
 from penstock.report.progress import ProgressView, show
 
@@ -170,7 +170,22 @@ def open_input(options: DemoOptions, base: Detector, view: ProgressView) -> Iter
 
 
 def _record_phases(options: DemoOptions, shown: Input, view: ProgressView) -> list[RecordedSeries]:
-    """Both series through one recorder, which listens on a port that the system chooses."""
+    """Both series through one recorder, which listens on a port that the system chooses.
+
+    Raises KeyboardInterrupt after a signal, which the programs receive, too, and end.
+    """
+    began = time.monotonic()
+    try:
+        series = _record_all(options, shown, view)
+    except PenstockError:
+        if not came_since(began):
+            raise
+    if came_since(began):
+        raise KeyboardInterrupt
+    return series
+
+
+def _record_all(options: DemoOptions, shown: Input, view: ProgressView) -> list[RecordedSeries]:
     configuration = Configuration(
         folder=options.folder,
         sources=[TcpSource(listen="127.0.0.1:0")],
@@ -222,8 +237,6 @@ def _record_one(title: str, job: DetectorPlan, recorder: Program, view: Progress
             except queue.Empty:
                 continue
             match message.event:
-                case None if seconds_since_signal() >= 0:
-                    raise KeyboardInterrupt
                 case None if message.program is detector:
                     detector_done = True
                     detector.require_success(detector.wait(_START_TIMEOUT_S))

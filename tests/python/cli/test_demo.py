@@ -1,8 +1,10 @@
 """The demonstration, with a small detector: what it leaves behind, and what it refuses."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +15,7 @@ import pytest
 from matplotlib.image import imread
 from rich.console import Console
 from typer.testing import CliRunner
+from warm_command import popen
 
 from penstock.cli import application
 from penstock.cli.demo import _next_step
@@ -23,6 +26,7 @@ from penstock.files.timing import RatePoint
 from penstock.files.view.picture import shrink
 from penstock.model.catalogue import Detector
 from penstock.model.errors import PenstockError, UsageError
+from penstock.programs.signals import note_signal
 from penstock.report.pages.pictures import Phase, draw_frame, draw_throughput, mask_of
 from penstock.report.progress import ProgressView
 
@@ -61,6 +65,19 @@ def check_left_behind(folder: Path, summary: Summary) -> None:
     assert sorted(path.name for path in folder.glob("*.h5")) == ["phase-1.h5", "phase-2.h5"]
 
 
+def test_an_interrupt_ends_it(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    with popen("demo", "--folder", str(folder), "--detector", "eiger2-500k") as command:
+        deadline = time.monotonic() + 60
+        while not any(folder.glob("*.h5")):
+            assert command.poll() is None, command.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        command.send_signal(signal.SIGINT)
+        _, said = command.communicate(timeout=60)
+        assert (command.returncode, said.splitlines()[-1]) == (1, "error: interrupted")
+
+
 @pytest.mark.slow
 def test_simulated(
     programs: dict[str, Path], small_catalogue: Path, tmp_path: Path, view: ProgressView
@@ -87,6 +104,7 @@ def test_replayed(
     for number in range(3):
         data = random.poisson(2, (120, 130)).astype("int32")
         fabio.cbfimage.CbfImage(data=data).write(str(images / f"{number}.cbf"))
+    note_signal()  # of an earlier command of this process
     summary = run_demo(options(tmp_path / "out", images), view)
     check_left_behind(tmp_path / "out", summary)
     assert summary.source.startswith("3 recorded images")

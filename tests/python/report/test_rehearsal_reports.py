@@ -97,9 +97,12 @@ def test_rate_to_which_headroom_refers_is_named(sent_hz: float, title: str) -> N
         kind="rate", rate_hz=25, seconds=10, sent_hz=sent_hz, outcome="held", shortcomings=[], series=[],
         stages=[use],
     )  # fmt: skip
-    rehearsal = a_rehearsal(stages=[use], steps=[step])
-    assert f"{title}: stage " in shown(rehearsal)
-    assert f"## {title}\n" in markdown_of([page_of(rehearsal, "x.json")])
+    earlier = step.model_copy(update={"sent_hz": 10.0, "stages": [use.model_copy(update={"threads": 3})]})
+    for kind in ("rate", "soak"):
+        last = step.model_copy(update={"kind": kind})
+        rehearsal = a_rehearsal(stages=[use], steps=[earlier, last])
+        assert f"{title}: stage " in shown(rehearsal)
+        assert f"## {title}\n" in markdown_of([page_of(rehearsal, "x.json")])
 
 
 def test_no_missing_frame_is_no_success_where_the_rate_was_not_sustained() -> None:

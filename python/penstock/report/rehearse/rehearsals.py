@@ -170,9 +170,13 @@ def headroom_words(headroom: float | None) -> str:
 
 
 def stages_title(rehearsal: Rehearsal) -> str:
-    """Returns "Stages at 25 Hz", or "Stages at 20.1 Hz, the rate reached (25 Hz needed)"."""
+    """Returns "Stages at 25 Hz", or "Stages at 20.1 Hz, the rate reached (25 Hz needed)".
+
+    The rate is that of the step from which the stages are: at the detector's rate, of the search, or the soak.
+    """
     needed = human_hz(rehearsal.needed_hz, 6)
-    step = next((step for step in reversed(rehearsal.steps) if step.kind == "rate" and step.stages), None)
+    measured = [step for step in rehearsal.steps if step.stages]
+    step = next((step for step in reversed(measured) if step.stages == rehearsal.stages), None)
     if step is None or step.sent_hz > _REACHED * rehearsal.needed_hz:
         return f"Stages at {needed}"
     return f"Stages at {human_hz(step.sent_hz)}, the rate reached ({needed} needed)"
