@@ -55,6 +55,7 @@ class Check {
 
   Result<void> open();
   void look_at_superblock();
+  std::optional<std::uint64_t> structures_end() const;
   void report_unfinished();
   Result<void> read_index();
   void find_file_id();
@@ -66,7 +67,7 @@ class Check {
   std::optional<SegmentHeader> first_segment();
   void scan_segments(Verifier& verifier);
   void walk_segments(Verifier& verifier);
-  bool take_id_of_segments();
+  void report_damaged_id(const FileId& of_segments);
   void take_description(const SegmentHeader& header, Verifier& verifier);
   bool has_no_rows(const std::string& path) const;
   void check_assembled(const store::ChunkedNode& node);
@@ -131,8 +132,8 @@ Report Check::run() {
       if (plan_.against && !is_master(tree_)) find_reference();
       verify();
       if (described_ && !cancelled_())
-        verify_outside_chunks({*file_, file_bytes_, superblock_ ? superblock_->end_of_file : ~std::uint64_t{0},
-                               plan_.file, tree_, description_, seal_, series_.unfinished, series_.truncated},
+        verify_outside_chunks({*file_, file_bytes_, structures_end(), plan_.file, tree_, description_, seal_,
+                               series_.unfinished, series_.truncated},
                               findings_, progress_, cancelled_);
       verify_members();
       account();
@@ -187,14 +188,19 @@ void Check::look_at_superblock() {
   series_.unfinished = superblock_->open_for_writing || left_;
   if (series_.unfinished) report_.state = series_.locked ? State::being_recorded : State::unfinished;
   if (report_.being_recorded()) findings_.ignore_lags();
-  const auto end = superblock_->end_of_file;
-  series_.truncated = end != ~std::uint64_t{0} && end > file_bytes_;
+  const auto end = structures_end();
+  series_.truncated = end && *end > file_bytes_;
   const auto* remedy = series_.unfinished ? "copy it again from its source"
                                           : "copy it again from its source; `penstock recover --salvage` marks what is "
                                             "cut off as lost if this is the only copy";
   if (series_.truncated)
     add(series_.unfinished ? Level::warning : Level::error, "the file is shorter than it says", plan_.file,
-        fmt::format("{} bytes", end), fmt::format("{} bytes", file_bytes_), remedy);
+        fmt::format("{} bytes", *end), fmt::format("{} bytes", file_bytes_), remedy);
+}
+
+std::optional<std::uint64_t> Check::structures_end() const {
+  const bool known = superblock_ && superblock_->end_of_file != ~std::uint64_t{0};
+  return known ? std::optional(superblock_->end_of_file) : std::nullopt;
 }
 
 /// The first warning. Where frames can be recovered, the caller knows by `recoverable` what to do, unless the remedy
@@ -386,11 +392,9 @@ void Check::walk_segments(Verifier& verifier) {
   auto scanner = store::SegmentScanner::create(*file_, options);
   while (scanner.ok()) {
     const auto header = scanner->next();
-    if (!header.ok()) {
-      add(Level::error, "the storage cannot read the data", plan_.file, {}, header.error().message(),
-          "check the storage");
-      break;
-    }
+    if (!header.ok())
+      return add(Level::error, "the storage cannot read the data", plan_.file, {}, header.error().message(),
+                 "check the storage");
     if (!*header) break;
     any_segment_ = true;
     if ((*header)->kind == SegmentKind::description)
@@ -401,20 +405,21 @@ void Check::walk_segments(Verifier& verifier) {
       seal_ = **header;
   }
   if (!scanner.ok()) return;
-  if (!any_segment_ && scanner->foreign_count() > 0 && take_id_of_segments()) return walk_segments(verifier);
+  // No segment has the id that the attribute names. A file with a description of its own is not a copy of another: its
+  // attribute is damaged.
+  if (const auto id = scanner->described_elsewhere(); id && !any_segment_ && !cancelled_()) {
+    report_damaged_id(*id);
+    return walk_segments(verifier);
+  }
   judge_scan(*scanner);
 }
 
-/// No segment has the id that the attribute names. A file with a description of its own is no copy of another: its
-/// attribute is damaged.
-bool Check::take_id_of_segments() {
-  const auto first = first_segment();
-  if (!file_id_ || !first || first->kind != SegmentKind::description) return false;
+/// And takes that of the segments for the file's.
+void Check::report_damaged_id(const FileId& of_segments) {
   add(Level::error, "the file's identity is corrupt", fmt::format("/@{}", file_id_attribute),
-      fmt::format("{}, as its segments have", store::format::to_hex(first->file_id)), store::format::to_hex(*file_id_),
+      fmt::format("{}, as its segments have", store::format::to_hex(of_segments)), store::format::to_hex(*file_id_),
       "copy the file again from its source");
-  file_id_ = first->file_id;
-  return true;
+  file_id_ = of_segments;
 }
 
 void Check::take_description(const SegmentHeader& header, Verifier& verifier) {

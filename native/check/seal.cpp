@@ -61,15 +61,17 @@ class OutsideChunks {
  private:
   std::vector<Stretch> stretches_of_seal() {
     if (sealed_.unfinished || sealed_.truncated || !sealed_.description.sealed) return {};
-    if (!sealed_.seal && sealed_.file_bytes > sealed_.structures_end) {
+    // Another program has extended the file over a seal that lies in front of its structures' end.
+    const bool sealed = sealed_.seal && sealed_.seal->address >= sealed_.structures_end.value_or(0);
+    if (!sealed && sealed_.structures_end && sealed_.file_bytes > *sealed_.structures_end) {
       findings_.add(
           {Level::error, "the file's seal is corrupt", sealed_.path, "a seal at its end",
-           fmt::format("{} bytes after HDF5's structures without a seal", sealed_.file_bytes - sealed_.structures_end),
+           fmt::format("{} bytes after HDF5's structures without a seal", sealed_.file_bytes - *sealed_.structures_end),
            "damage outside the frames cannot be detected; if its recorder was killed while closing the file, `penstock "
            "recover` completes it"});
       return {};
     }
-    if (!sealed_.seal) {
+    if (!sealed) {
       changed_ = true;
       findings_.add({Level::warning, "the file was changed since it was closed", sealed_.path, "a seal at its end",
                      "none",

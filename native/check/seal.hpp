@@ -17,8 +17,8 @@ namespace penstock::check {
 struct SealedFile {
   File& file;
   std::uint64_t file_bytes = 0;
-  std::uint64_t structures_end =
-      0;  ///< as HDF5's superblock says; a program that changes the file through HDF5 ends it
+  /// As HDF5's superblock says. A program that changes the file through HDF5 ends it there.
+  std::optional<std::uint64_t> structures_end;
   std::string path;
   const Tree& tree;
   const store::format::Description& description;

@@ -94,6 +94,8 @@ Result<std::optional<format::SegmentHeader>> SegmentScanner::next() {
     if (!options_.file_id) options_.file_id = header->file_id;
     if (header->file_id != *options_.file_id) {
       ++foreign_count_;
+      if (header->kind == format::SegmentKind::description && !described_elsewhere_)
+        described_elsewhere_ = header->file_id;
       continue;
     }
     // The file was cut off within it: what lies there may be of later.

@@ -48,6 +48,8 @@ class SegmentScanner {
   std::uint64_t damaged_count() const { return damaged_count_; }
   /// Headers with another file's id: left over on the storage from before.
   std::uint64_t foreign_count() const { return foreign_count_; }
+  /// The id of the first of these that describes a file.
+  const std::optional<format::FileId>& described_elsewhere() const { return described_elsewhere_; }
 
  private:
   SegmentScanner(File& file, ScanOptions options, std::uint64_t end, std::uint64_t file_bytes);
@@ -68,6 +70,7 @@ class SegmentScanner {
   std::vector<DamagedHeader> damaged_;
   std::uint64_t damaged_count_ = 0;
   std::uint64_t foreign_count_ = 0;
+  std::optional<format::FileId> described_elsewhere_;
 };
 
 /// Reads and decodes the records of a segment of chunks, by rising offset. `corrupt` where two chunks

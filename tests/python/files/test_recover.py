@@ -53,11 +53,21 @@ def test_recovery_keeps_what_another_program_wrote_where_the_seal_was(recorded: 
         begin = added.id.get_offset()
         seal = -begin % page_bytes
         assert file.read_bytes()[begin + seal :].startswith(b"\x89PENSEG")
+    require_changed_and_whole(run("check", str(file), "--json"))
+    with h5py.File(file, "r+") as content:
         behind = (seal + header_bytes) // values.itemsize + 1
-        added[behind:] = values[behind:]
+        content["results"][behind:] = values[behind:]
+    require_changed_and_whole(run("check", str(file), "--json"))
     assert run("recover", str(file)).returncode == 0
     with h5py.File(file) as content:
         assert numpy.array_equal(content["results"][behind:], values[behind:])
+
+
+def require_changed_and_whole(checked: "subprocess.CompletedProcess[str]") -> None:
+    """`checked`: by `penstock check --json`."""
+    assert checked.returncode == 0, checked.stdout
+    found = [each["what"] for each in json.loads(checked.stdout)["findings"]]
+    assert found == ["the file was changed since it was closed"]
 
 
 @pytest.mark.slow
