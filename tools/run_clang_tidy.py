@@ -1,7 +1,7 @@
 """Runs clang-tidy with the checks of .clang-tidy over the sources of native/, a few at a time.
 
-Units are put together into larger ones (together.py). What is found in one is looked for again in the
-units that it names, and else in its halves, until it is known whose it is or that it is nobody's. One
+Units are put together into larger ones (together.py). A finding in one is looked for again in the units
+that it names, and else in its halves, until it is clear which unit has it, or that none does. A unit
 whose own text, included project headers, compile command and checks are as in its last clean run is not
 looked at again (marks in build/clang-tidy/). `--all` ignores the marks; `--analyzer` adds the
 path-sensitive checks, which take several minutes.

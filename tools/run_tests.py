@@ -65,15 +65,17 @@ def ctest(preset: str, name: str, *options: str) -> Command:
         "--output-on-failure",
         "--progress",
     )
-    limits = ("--timeout", "300", "--no-tests=error", "--output-junit", str(junit))
+    limit = ("--timeout", "300")
+    first = (*arguments, *limit, "--no-tests=error", "--output-junit", str(junit), *options)
     again = (
         *arguments[:3],
+        *limit,
         "--rerun-failed",
         "--output-on-failure",
         "--output-junit",
         str(junit.with_suffix(".again")),
     )
-    return Command("tests", (*arguments, *limits, *options), junit, SANITIZERS, again, tests_failed=8)
+    return Command("tests", first, junit, SANITIZERS, again, tests_failed=8)
 
 
 def pytest(*options: str) -> Command:

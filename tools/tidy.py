@@ -325,7 +325,7 @@ def check_requirements(tree: Tree) -> Iterator[Finding]:
             yield Finding(path, 1, f"{identifier} has no row")
     for identifier, number in seen.items():
         if identifier not in REQUIREMENT_IDS:
-            yield Finding(path, number, f"{identifier} is no requirement")
+            yield Finding(path, number, f"{identifier} is not a requirement")
 
 
 RULES: tuple[Callable[[Tree], Iterator[Finding]], ...] = (

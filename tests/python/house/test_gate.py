@@ -358,11 +358,19 @@ def test_wrong_value_is_refused_before_anything_runs(name: str, value: str) -> N
             "PENSTOCK_JOBS is 'two'; it has to be a whole number of at least 1",
         ),
         (("build", "nosuch"), JOBS, "1", "CMakePresets.json has no preset nosuch"),
+        (("build", "rel.ase"), JOBS, "1", "CMakePresets.json has no preset rel.ase"),
+        (("build", "base"), JOBS, "1", "CMakePresets.json has no preset base"),
         (
             ("torture",),
             "TORTURE_ROUNDS",
             "0",
             "TORTURE_ROUNDS is '0'; it has to be a whole number of at least 1",
+        ),
+        (
+            ("torture",),
+            "TORTURE_SEED",
+            "x",
+            "TORTURE_SEED is 'x'; it has to be a whole number of at least 1",
         ),
     ],
 )
@@ -374,7 +382,7 @@ def test_script_refuses_a_wrong_value_by_name(
         [script, *command[1:]], env=os.environ | {name: value}, capture_output=True, text=True, check=False
     )
     assert (ended.returncode, ended.stderr) == (2, f"scripts/{command[0]}: {said}\n")
-    assert not (TOOLS.parent / "build" / "nosuch").exists()
+    assert not any((TOOLS.parent / "build" / name).exists() for name in ("nosuch", "rel.ase", "base"))
 
 
 def test_step_that_the_gate_does_not_have_is_refused() -> None:

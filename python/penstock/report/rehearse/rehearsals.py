@@ -172,7 +172,7 @@ def headroom_words(headroom: float | None) -> str:
 def stages_title(rehearsal: Rehearsal) -> str:
     """Returns "Stages at 25 Hz", or "Stages at 20.1 Hz, the rate reached (25 Hz needed)".
 
-    The rate is that of the step from which the stages are: at the detector's rate, of the search, or the soak.
+    The rate is that of the step from which the stages are: one at the detector's rate, or the soak.
     """
     needed = human_hz(rehearsal.needed_hz, 6)
     measured = [step for step in rehearsal.steps if step.stages]
