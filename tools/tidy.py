@@ -25,7 +25,7 @@ MEMBERS_MAX = 15
 # Classes above the limits today, with ceilings that may only fall: a row is lowered when its class shrinks.
 # The file in native/ without its suffix, and the class; functions, data members.
 LARGE_CLASSES = {
-    "check/check/Check": (40, 31),
+    "check/check/Check": (40, 24),
     "check/check/Report": (40, 18),
     "check/subject/Subject": (40, 16),
     "detector/plan/DetectorPlan": (40, 17),

@@ -1,7 +1,5 @@
 #include "check/check.hpp"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <filesystem>
 
@@ -10,6 +8,7 @@
 #include "check/members.hpp"
 #include "check/names.hpp"
 #include "check/seal.hpp"
+#include "check/segments.hpp"
 #include "check/structures/count_frames.hpp"
 #include "check/structures/index_process.hpp"
 #include "check/structures/scan_places.hpp"
@@ -19,19 +18,13 @@
 #include "check/verifier.hpp"
 #include "store/format/description.hpp"
 #include "store/recovery/journal.hpp"
-#include "store/recovery/scan.hpp"
 
 namespace penstock::check {
 namespace {
 
 using store::format::FileId;
-using store::format::SegmentHeader;
-using store::format::SegmentKind;
 
-constexpr const char* file_id_attribute = "penstock_file_id";
 constexpr const char* frames_path = "/entry/data/data";
-/// How far a file that shows no sign of Penstock is searched for a segment.
-constexpr std::uint64_t search_bytes = 64 << 20;
 constexpr std::size_t tasks_at_once = 1024;
 
 class Check {
@@ -58,22 +51,12 @@ class Check {
   std::optional<std::uint64_t> structures_end() const;
   void report_unfinished();
   Result<void> read_index();
-  void find_file_id();
+  std::optional<FileId> find_file_id();
   void make_subjects();
   void find_reference();
   void report_not_compared(const Error& why);
   Subject* choose_compared();
   void verify();
-  std::optional<SegmentHeader> first_segment();
-  void scan_segments(Verifier& verifier);
-  void walk_segments(Verifier& verifier);
-  void report_damaged_id(const FileId& of_segments);
-  void take_description(const SegmentHeader& header, Verifier& verifier);
-  bool has_no_rows(const std::string& path) const;
-  void check_assembled(const store::ChunkedNode& node);
-  static void take_records_of(Subject& subject);
-  void judge_scan(const store::SegmentScanner& scanner);
-  void report_no_checksums();
   void verify_members();
   CheckPlan plan_of_members();
   void take_over(const MemberFile& member, const Check& check, const Report& report);
@@ -99,22 +82,15 @@ class Check {
   bool left_ = false;  ///< its recorder, or its recovery, died with changes in its journal
   std::optional<Superblock> superblock_;
   Tree tree_;
-  std::optional<FileId> file_id_;
   std::vector<std::unique_ptr<Subject>> subjects_;
-  std::vector<Subject*> by_record_;
   std::unique_ptr<Reference> reference_;
   SeriesState series_;
   SegmentFrames held_;
-  bool any_segment_ = false;
-  bool described_ = false;
   bool member_ = false;
   std::string stopped_in_;  ///< the member in which the check was stopped
   std::uint64_t first_frame_ = 0;
-  std::string channel_without_rows_;        ///< then no frame is whole, whatever the segments hold
-  store::format::Description description_;  ///< the first that is whole
-  std::optional<SegmentHeader> seal_;
-  std::optional<store::Members> members_;  ///< of a master file
-  std::optional<MemberFrames> member_frames_;
+  FoundSegments segments_;
+  std::optional<MemberFrames> member_frames_;  ///< of a master file
 };
 
 Report Check::run() {
@@ -127,13 +103,12 @@ Report Check::run() {
     if (const auto read = read_index(); !read.ok()) {
       whole = false;
     } else {
-      find_file_id();
       make_subjects();
       if (plan_.against && !is_master(tree_)) find_reference();
       verify();
-      if (described_ && !cancelled_())
-        verify_outside_chunks({*file_, file_bytes_, structures_end(), plan_.file, tree_, description_, seal_,
-                               series_.unfinished, series_.truncated},
+      if (segments_.description && !cancelled_())
+        verify_outside_chunks({*file_, file_bytes_, structures_end(), plan_.file, tree_, *segments_.description,
+                               segments_.seal, series_.unfinished, series_.truncated},
                               findings_, progress_, cancelled_);
       verify_members();
       account();
@@ -176,7 +151,7 @@ void Check::look_at_superblock() {
   if (!found.ok())
     return add(Level::error, "the storage cannot read the data", plan_.file, {}, found.error().message());
   superblock_ = *found;
-  if (!superblock_ && first_segment())
+  if (!superblock_ && first_segment(*file_, cancelled_))
     return add(Level::error, "HDF5's signature is corrupt", plan_.file, "the 8 bytes that an HDF5 file begins with",
                "others, and segments of Penstock",
                "copy the file again from its source; `penstock recover` rebuilds HDF5's structures if this is the only "
@@ -256,19 +231,17 @@ Result<void> Check::read_index() {
   return {};
 }
 
-void Check::find_file_id() {
+std::optional<FileId> Check::find_file_id() {
   const auto* value = tree_.root_attribute(file_id_attribute);
   if (value == nullptr && tree_.root_attribute(format_attribute) != nullptr)
     add(Level::error, "a part that every recorded file has is missing", fmt::format("/@{}", file_id_attribute));
-  if (value == nullptr) return;
+  if (value == nullptr) return std::nullopt;
   const auto* text = std::get_if<std::string>(value);
-  auto id = text == nullptr ? Result<FileId>(make_error(Errc::malformed, "it is not text"))
-                            : store::format::file_id_of(*text);
-  if (id.ok())
-    file_id_ = *id;
-  else
-    add(Level::error, "the file's identity is corrupt", fmt::format("/@{}", file_id_attribute), {},
-        id.error().message());
+  const auto id = text == nullptr ? Result<FileId>(make_error(Errc::malformed, "it is not text"))
+                                  : store::format::file_id_of(*text);
+  if (id.ok()) return *id;
+  add(Level::error, "the file's identity is corrupt", fmt::format("/@{}", file_id_attribute), {}, id.error().message());
+  return std::nullopt;
 }
 
 void Check::make_subjects() {
@@ -358,167 +331,26 @@ void Check::verify() {
     for (const auto& chunk : subject->index->chunks()) total += chunk.size;
   progress_.start("verifying chunks", total > 0 ? total : file_bytes_);
   Verifier verifier(*file_, file_bytes_, reference_.get(), options, findings_, progress_);
-  scan_segments(verifier);
+  segments_ = verify_segments({*file_, plan_.file, tree_, subjects_, find_file_id(), superblock_.has_value(),
+                               series_.unfinished, series_.truncated},
+                              verifier, findings_, cancelled_);
   verifier.drain();
   verify_without_records(verifier);
   verifier.drain();
   count(verifier);
 }
 
-/// Looks for a sign of Penstock where neither HDF5 nor the file's start shows one.
-std::optional<SegmentHeader> Check::first_segment() {
-  auto scanner =
-      store::SegmentScanner::create(*file_, {.begin = 0, .end = search_bytes, .file_id = {}, .cancelled = cancelled_});
-  if (!scanner.ok()) return std::nullopt;
-  const auto first = scanner->next();
-  return first.ok() ? *first : std::nullopt;
-}
-
-void Check::scan_segments(Verifier& verifier) {
-  std::vector<Subject*> all;
-  for (const auto& subject : subjects_) all.push_back(subject.get());
-  verifier.set_subjects({}, all, store::Placement::log);
-  if (!file_id_ && !first_segment()) {
-    if (superblock_ && !cancelled_()) report_no_checksums();
-    return;
-  }
-  walk_segments(verifier);
-}
-
-void Check::walk_segments(Verifier& verifier) {
-  store::ScanOptions options;
-  options.file_id = file_id_;
-  options.cancelled = cancelled_;
-  auto scanner = store::SegmentScanner::create(*file_, options);
-  while (scanner.ok()) {
-    const auto header = scanner->next();
-    if (!header.ok())
-      return add(Level::error, "the storage cannot read the data", plan_.file, {}, header.error().message(),
-                 "check the storage");
-    if (!*header) break;
-    any_segment_ = true;
-    if ((*header)->kind == SegmentKind::description)
-      take_description(**header, verifier);
-    else if ((*header)->kind == SegmentKind::chunks)
-      verifier.push(**header);
-    else if ((*header)->kind == SegmentKind::seal)
-      seal_ = **header;
-  }
-  if (!scanner.ok()) return;
-  // No segment has the id that the attribute names. A file with a description of its own is not a copy of another: its
-  // attribute is damaged.
-  if (const auto id = scanner->described_elsewhere(); id && !any_segment_ && !cancelled_()) {
-    report_damaged_id(*id);
-    return walk_segments(verifier);
-  }
-  judge_scan(*scanner);
-}
-
-/// And takes that of the segments for the file's.
-void Check::report_damaged_id(const FileId& of_segments) {
-  add(Level::error, "the file's identity is corrupt", fmt::format("/@{}", file_id_attribute),
-      fmt::format("{}, as its segments have", store::format::to_hex(of_segments)), store::format::to_hex(*file_id_),
-      "copy the file again from its source");
-  file_id_ = of_segments;
-}
-
-void Check::take_description(const SegmentHeader& header, Verifier& verifier) {
-  const auto text = store::read_description(*file_, header);
-  const auto where = fmt::format("offset {}", header.address);
-  if (!text.ok()) return add(Level::error, "the description segment is corrupt", where, {}, text.error().message());
-  auto parsed = store::format::parse_description(*text);
-  if (!parsed.ok()) return add(Level::error, "the description segment is corrupt", where, {}, parsed.error().message());
-  if (described_) return;
-  verifier.drain();
-  described_ = true;
-  description_ = std::move(*parsed);
-  const auto* description = &description_;
-  members_ = description->members;
-  if (members_) {
-    std::vector<std::string> paths;
-    for (const auto& node : description->datasets) paths.push_back(node.path);
-    member_frames_.emplace(std::move(paths));
-  }
-  by_record_.clear();
-  std::vector<Subject*> all;
-  for (const auto& subject : subjects_) all.push_back(subject.get());
-  for (const auto& node : description->datasets) {
-    Subject* found = nullptr;
-    for (auto* subject : all)
-      for (const auto& path : subject->info().paths)
-        if (path == node.path) found = subject;
-    if (found != nullptr && node.frame_shape.size() < found->info().shape.size())
-      found->frame_dimensions = node.frame_shape.size();
-    if (found != nullptr && found->compared && found->frame_dimensions > 2) {
-      found->compared = false;
-      add(Level::warning, "its frames are not compared", node.path, "2 dimensions",
-          fmt::format("{} dimensions", found->frame_dimensions));
-    }
-    if (found != nullptr) take_records_of(*found);
-    if (found == nullptr && !members_ && has_no_rows(node.path)) channel_without_rows_ = node.path;
-    if (found == nullptr && tree_.failure.empty() && tree_.find(node.path) == nullptr)
-      add(Level::error, "a dataset of the description is missing from the file", node.path);
-    if (node.assembled && tree_.failure.empty()) check_assembled(node);
-    by_record_.push_back(found);
-  }
-  const bool in_slots = std::any_of(description->datasets.begin(), description->datasets.end(),
-                                    [](const auto& node) { return node.places.placement == store::Placement::slots; });
-  verifier.set_subjects(by_record_, std::move(all), in_slots ? store::Placement::slots : store::Placement::log);
-}
-
-bool Check::has_no_rows(const std::string& path) const {
-  const auto* dataset = tree_.find(path);
-  return dataset != nullptr && !dataset->info.shape.empty() && dataset->info.shape.front() == 0;
-}
-
-/// What most readers open has to lead to the frames.
-void Check::check_assembled(const store::ChunkedNode& node) {
-  const auto& path = node.assembled->path;
-  const auto* dataset = tree_.find(path);
-  if (dataset == nullptr) return add(Level::error, "a dataset of the description is missing from the file", path);
-  const auto expected = node.assembled->frame_shape(node.frame_shape);
-  const auto& info = dataset->info;
-  const bool same_frames =
-      info.shape.size() > expected.size() && std::equal(expected.rbegin(), expected.rend(), info.shape.rbegin());
-  if (info.source != node.path || !same_frames)
-    add(Level::error, "a dataset differs from the description", path,
-        fmt::format("frames of {} × {} out of {}", expected[0], expected[1], node.path),
-        fmt::format("[{}] out of {}", fmt::join(info.shape, ", "), info.source.empty() ? "elsewhere" : info.source));
-}
-
-void Check::take_records_of(Subject& subject) {
-  subject.has_records = true;
-  if (subject.frames_a_chunk() > 1)
-    subject.frames_there = std::make_unique<std::atomic<std::uint32_t>[]>(subject.index->chunks().size());
-}
-
-void Check::judge_scan(const store::SegmentScanner& scanner) {
-  for (const auto& damaged : scanner.damaged())
-    add(Level::error, "a segment's header is corrupt", fmt::format("offset {}", damaged.address), {}, damaged.why);
-  if (scanner.foreign_count() > 0)
-    add(Level::info, "segments of another file lie in this one", plan_.file, {},
-        fmt::format("{}", scanner.foreign_count()), "left over on the storage; they do no harm");
-  if (described_ || cancelled_()) return;
-  if (any_segment_ || series_.unfinished || scanner.damaged_count() > 0)
-    add(Level::error, "the description segment is missing", plan_.file);
-  else
-    report_no_checksums();
-}
-
-/// HDF5's structures can be copied from a recording, its segments only byte for byte.
-void Check::report_no_checksums() {
-  if (series_.truncated) return;
-  add(Level::warning, std::string(no_checksums), plan_.file, {}, {},
-      "Penstock did not write it, or another program copied it: check the original, or compare the pixels with "
-      "`--against`");
-}
-
 /// The checks of all members are this one's.
 void Check::verify_members() {
-  if (!members_) return;
+  if (!segments_.description || !segments_.description->members) return;
+  const auto& datasets = segments_.description->datasets;
+  const auto& members = *segments_.description->members;
+  std::vector<std::string> paths;
+  for (const auto& node : datasets) paths.push_back(node.path);
+  member_frames_.emplace(std::move(paths));
   if (member_) return add(Level::error, "a file with frames has such files itself", plan_.file);
   auto plan = plan_of_members();
-  auto found = find_members(env_, plan_.file, tree_, *members_, findings_);
+  auto found = find_members(env_, plan_.file, tree_, members, findings_);
   for (const auto& member : found.files) {
     if (cancelled_()) return;
     plan.file = member.path;
@@ -530,8 +362,7 @@ void Check::verify_members() {
     else if (!report_if_misnamed(check.tree_, member, findings_))
       take_over(member, check, report);
   }
-  if (series_.unfinished)
-    find_absent_ranks(plan_.file, tree_, *members_, held_.begun(description_.datasets), found, findings_);
+  if (series_.unfinished) find_absent_ranks(plan_.file, tree_, members, held_.begun(datasets), found, findings_);
 }
 
 /// How their frames were made stands in the master.
@@ -556,7 +387,7 @@ void Check::take_over(const MemberFile& member, const Check& check, const Report
   member_frames_->add(check.subjects_, member.first_frame);
   // A recovery leaves a finished file that was cut off as it is: its finding says that `--salvage` brings what is left.
   if (check.series_.unfinished || !check.series_.truncated)
-    held_.take(check.held_, description_.datasets, member.first_frame);
+    held_.take(check.held_, segments_.description->datasets, member.first_frame);
   report_.state = std::max(report_.state, report.state);
   series_.truncated = series_.truncated || check.series_.truncated;
   if (!report.complete) {
@@ -613,12 +444,12 @@ void Check::verify_without_records(Verifier& verifier) {
 }
 
 void Check::find_recoverable() {
-  if (report_.unfinished() && described_ && !member_ && !cancelled_())
-    series_.recoverable = held_.count(description_.datasets).whole;
+  if (report_.unfinished() && segments_.description && !member_ && !cancelled_())
+    series_.recoverable = held_.count(segments_.description->datasets).whole;
   if (series_.recoverable) report_.recoverable = series_.recoverable->size();
   if (report_.recoverable && superblock_ && superblock_->rebuilding) {
     report_.frames = *report_.recoverable;
-    for (const auto& node : description_.datasets) report_.frames = std::max(report_.frames, node.frames_max);
+    for (const auto& node : segments_.description->datasets) report_.frames = std::max(report_.frames, node.frames_max);
     report_.missing = report_.frames - *report_.recoverable;
   }
 }
@@ -636,14 +467,14 @@ void Check::account() {
   if (cancelled_()) return;
   find_recoverable();
   std::vector<const Subject*> channels;
-  for (const auto* subject : by_record_)
+  for (const auto* subject : segments_.by_record)
     if (subject != nullptr && subject->info().shape.size() >= 3) channels.push_back(subject);
   if (member_frames_) channels = member_frames_->channels(tree_);
   // What became of each frame of the series stands in the master.
   const bool member = is_member(tree_);
   if (member) channels.clear();
-  if (!member && !channel_without_rows_.empty())
-    return take(account_for_no_frames(tree_, channels, channel_without_rows_, series_, findings_));
+  if (!member && !segments_.channel_without_rows.empty())
+    return take(account_for_no_frames(tree_, channels, segments_.channel_without_rows, series_, findings_));
   if (!channels.empty()) return take(account_for_frames(tree_, channels, series_, findings_));
   if (const auto* frames = choose_compared(); frames != nullptr && frames->info().shape.size() == 3)
     report_.frames = frames->info().shape.front();
