@@ -143,8 +143,8 @@ EVERYTHING = {
     "tsan": Step((build("tsan", "native-tests"),), (ctest("tsan", "tsan"),)),
     "release": Step((build("release", "native-tests"),), (ctest("release", "release"),)),
     "fuzz": Step((build("fuzz", "fuzz-targets"),), (fuzz(seconds_each=60),)),
+    "torture": Step((), (TORTURE,)),  # beside it, the longest checks of lint
     "lint": Step(LINT_ALL),
-    "torture": Step((), (TORTURE,)),
 }
 
 
