@@ -245,7 +245,8 @@ class Sender:
 
     @property
     def started(self) -> bool:
-        return any(link.started.is_set() for link in self.links)
+        """The file is there: the start that opened it was answered after that, others maybe before."""
+        return all(link.started.is_set() for link in self.links)
 
     @property
     def sent(self) -> int:

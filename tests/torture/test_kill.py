@@ -134,7 +134,7 @@ def one_round(number: int, folder: Path, ranks: int | None) -> str:
                 recorder.wait()
                 sender.close()
                 sent, acknowledged = sender.sent, sender.acknowledged()
-                began, written = sender.started, 0
+                began, written = sender.started or bool(acknowledged), 0
     verdict = judge_left(file, frames, acknowledged, written, began)
     who = "all" if len(victims) > 1 else f"rank {victims[0]}"
     safe = max(len(acknowledged), written)
