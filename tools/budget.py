@@ -33,8 +33,8 @@ def _positive(name: str, default: Number, kind: Callable[[str], Number]) -> Numb
     text = os.environ.get(name)
     if not text:
         return default
-    with contextlib.suppress(ValueError):
-        if 0 < (found := kind(text)) < math.inf:
+    with contextlib.suppress(ValueError):  # int() and float() accept " 4" and "1_0"
+        if not set(text) & set(" _+") and 0 < (found := kind(text)) < math.inf:
             return found
     wanted = "a whole number of at least 1" if kind is int else "a positive number"
     sys.exit(f"{name} is {text!r}; it has to be {wanted}")

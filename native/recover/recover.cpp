@@ -388,11 +388,11 @@ void Recovery::begin_anew(const std::string& why) {
   report_.way = Way::rebuild;
   before_ = frames_before(tree_, segments_.description, left_.file_bytes);
   findings_.add({Level::warning,
-                 "HDF5's structures are unusable",
+                 plan_.rebuild ? "HDF5's structures are rebuilt" : "HDF5's structures are unusable",
                  plan_.file,
                  {},
                  why,
-                 "they are rebuilt from the description and the segments"});
+                 "they are rebuilt from the description and the segments; what other programs added is lost"});
   tree_ = {};
   layout_ = rebuilt_layout(*file_, segments_, master_ == nullptr ? nullptr : &master_->segments_, findings_);
 }

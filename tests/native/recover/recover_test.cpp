@@ -227,6 +227,8 @@ TEST_F(RecoverTest, StructuresAreMadeAnewWhereThatIsAskedFor) {
   ASSERT_TRUE(report.ok()) << report.error().message();
   EXPECT_EQ(report->way, Way::rebuild);
   EXPECT_TRUE(report->written);
+  ASSERT_FALSE(report->findings.empty());
+  EXPECT_EQ(report->findings[0].what, "HDF5's structures are rebuilt") << "they were readable";
   EXPECT_EQ(report->recovered, 40u);
   expect_frames(40);
   EXPECT_TRUE(check(path()).ok());

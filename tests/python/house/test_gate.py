@@ -341,7 +341,9 @@ SLOWNESS, JOBS = "PENSTOCK_TEST_SLOWNESS", "PENSTOCK_JOBS"
 COUNT = "it has to be a whole number of at least 1"
 
 
-@pytest.mark.parametrize(("name", "value"), [(SLOWNESS, "nan"), (SLOWNESS, "x"), (JOBS, "0"), (JOBS, "1.5")])
+@pytest.mark.parametrize(
+    ("name", "value"), [(SLOWNESS, "nan"), (SLOWNESS, "x"), (JOBS, "0"), (JOBS, "1.5"), (JOBS, " 4")]
+)
 def test_wrong_value_is_refused_before_anything_runs(name: str, value: str) -> None:
     wanted = COUNT if name == JOBS else "it has to be a positive number"
     ended = run_tests("--only", "lint", **{name: value})

@@ -27,7 +27,8 @@ def recover_command(
         typer.Option(
             "--rebuild",
             help="Rebuild the HDF5 structures from the segments even if they are readable. Masks and geometry"
-            " that only the structures held are lost. [default: rebuild only certainly corrupt structures]",
+            " that only the structures held are lost, and so is what other programs added to the file."
+            " [default: rebuild only certainly corrupt structures]",
             rich_help_panel=panels.RUN,
         ),
     ] = False,
