@@ -245,7 +245,7 @@ class Sender:
 
     @property
     def started(self) -> bool:
-        """The file is there: the start that opened it was answered after that, others maybe before."""
+        """The file is there: the start that opens the series is answered after that, others maybe before."""
         return all(link.started.is_set() for link in self.links)
 
     @property

@@ -197,7 +197,7 @@ Result<bool> TcpConnection::serve_one() {
     said_bye_ = true;
     return false;
   }
-  PEN_TRY(serve_message(header), "{} {}", name(header.kind), header.sequence);
+  PEN_TRY(serve_message(header), "message {} ({})", header.sequence, name(header.kind));
   place_.end_message();
   return true;
 }

@@ -285,7 +285,10 @@ Result<void> TcpSenderSession::persist(Step step, std::int64_t give_up_ns) {
     const bool is_over = failure_ || (started_ && receipt_.confirmed);
     if (is_over) continue;
     auto again = reconnect(outcome.error(), give_up_ns);
-    if (!again.ok() && monotonic_ns() >= give_up_ns) return Error(Errc::timed_out, again.error().message());
+    if (!again.ok() && monotonic_ns() >= give_up_ns) {
+      --fruitless_connections_;  // the caller's time was too short for it
+      return Error(Errc::timed_out, again.error().message());
+    }
     if (!again.ok()) failure_ = again.error();
   }
 }

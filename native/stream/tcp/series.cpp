@@ -18,25 +18,43 @@ constexpr auto answer_poll = 10ms;
 /// The system tells times of packets no finer than this.
 constexpr auto packet_time_grain = 10ms;
 
+/// Before answer(): systems that acknowledge it have been silent for less time than since what this returns.
+std::int64_t begin_to_ask() {
+  const auto asked_ns = monotonic_ns();
+  std::this_thread::sleep_for(2 * packet_time_grain);
+  return asked_ns;
+}
+
+bool is_too_late(std::int64_t asked_ns) { return monotonic_ns() - asked_ns > answer_patience_ns; }
+
 }  // namespace
 
 bool TcpSession::is_there(const std::string& series_unique_id) {
-  std::shared_ptr<Socket> socket;
-  {
-    MutexLock lock(mutex_);
-    socket = socket_;
-  }
-  if (socket == nullptr || socket->has_ended()) return false;
-  const auto asked_ns = monotonic_ns();
-  std::this_thread::sleep_for(2 * packet_time_grain);
+  if (has_hung_up()) return false;
+  const auto asked_ns = begin_to_ask();
   answer(series_unique_id);
-  while (!socket->has_ended()) {
-    const auto since = std::chrono::nanoseconds(monotonic_ns() - asked_ns);
-    if (socket->silence() + packet_time_grain < since) return !socket->has_ended();
-    if (since.count() > answer_patience_ns) return false;
+  while (!has_hung_up()) {
+    if (acknowledges(asked_ns)) return !has_hung_up();
+    if (is_too_late(asked_ns)) return false;
     std::this_thread::sleep_for(answer_poll);
   }
   return false;
+}
+
+std::shared_ptr<Socket> TcpSession::socket() const {
+  MutexLock lock(mutex_);
+  return socket_;
+}
+
+bool TcpSession::has_hung_up() const {
+  const auto socket = this->socket();
+  return socket == nullptr || socket->has_ended();
+}
+
+bool TcpSession::acknowledges(std::int64_t asked_ns) const {
+  const auto socket = this->socket();
+  return socket != nullptr &&
+         socket->silence() + packet_time_grain < std::chrono::nanoseconds(monotonic_ns() - asked_ns);
 }
 
 void TcpSession::safe_below(const std::string& series_unique_id, FrameNumber below) {
@@ -47,13 +65,15 @@ void TcpSession::safe_below(const std::string& series_unique_id, FrameNumber bel
   replies_->ack(series_unique_id, told_);
 }
 
-void TcpSession::ask_again(const std::string&, const Error& why) {
+void TcpSession::ask_again(const std::string&, const Error& why) { (void)cut(why); }
+
+bool TcpSession::cut(const Error& why) {
   MutexLock lock(mutex_);
-  if (socket_ == nullptr) return;
-  is_cut_ = true;
+  if (socket_ == nullptr || is_cut_.exchange(true)) return false;
   replies_->error(0, why);
   // Not the other way: the reason has to get through.
   socket_->shut_down_reading();
+  return true;
 }
 
 void TcpSession::rejected(std::uint64_t message, const Error& why) {
@@ -368,12 +388,21 @@ void TcpSeriesTable::end_lost(std::string_view client) {
     for (const auto& [unique_id, series] : series_)
       for (auto& session : series->sessions_of(client)) sessions.emplace_back(unique_id, std::move(session));
   }
+  // One that has hung up leaves by itself, once everything that it sent is read.
+  const auto is_no_matter = [](const auto& each) { return each.second->is_cut() || each.second->has_hung_up(); };
+  std::erase_if(sessions, is_no_matter);
+  if (sessions.empty()) return;
+  const auto asked_ns = begin_to_ask();
+  for (const auto& [unique_id, session] : sessions) session->answer(unique_id);
+  while (!sessions.empty() && !is_too_late(asked_ns)) {
+    std::this_thread::sleep_for(answer_poll);
+    std::erase_if(sessions,
+                  [&](const auto& each) { return is_no_matter(each) || each.second->acknowledges(asked_ns); });
+  }
   for (const auto& [unique_id, session] : sessions) {
-    if (session->is_cut() || session->is_there(unique_id)) continue;
     const auto why =
         make_error(Errc::disconnected, "{} does not answer, and its client has connected again", session->peer());
-    spdlog::info("tcp {}: disconnected: {}", session->peer(), why.message());
-    return session->ask_again(unique_id, why);
+    if (session->cut(why)) spdlog::info("tcp {}: disconnected: {}", session->peer(), why.message());
   }
 }
 

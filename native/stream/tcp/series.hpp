@@ -44,6 +44,12 @@ class TcpSession : public AckListener {
   /// Whether somebody is at the other end: whatever the program there does, its system acknowledges what it is sent.
   /// Takes a moment, or, where nobody is, two seconds.
   bool is_there(const std::string& series_unique_id);
+  /// The client sends nothing more: it has closed its end, or the connection is gone.
+  bool has_hung_up() const;
+  /// Whether its system has acknowledged something since then.
+  bool acknowledges(std::int64_t asked_ns) const;
+  /// ask_again(); false where the connection has been ended before.
+  bool cut(const Error& why);
 
   /// Whose frames the connection brings, as its start said; nothing where it sent none.
   std::optional<std::uint32_t> element() const;
@@ -73,6 +79,8 @@ class TcpSession : public AckListener {
   void leave();
 
  private:
+  std::shared_ptr<Socket> socket() const;
+
   const std::string peer_;
   const std::string client_;
   std::atomic<std::uint64_t> window_frames_{0};
@@ -200,8 +208,8 @@ class TcpSeriesTable {
   bool is_last(const TcpSeries& series) const;
   /// Whether the connection takes part in a series that is not closed.
   bool has_open_series(const TcpReplies& replies) const;
-  /// Ends a connection that `client` has lost without our knowing: it has an open series, and nobody is at its other
-  /// end. Takes a moment for each of the client's connections, and two seconds for the first lost one.
+  /// Ends the connections that `client` has lost without our knowing: they have an open series, and nobody is at their
+  /// other end. Takes two seconds at most. One that has hung up leaves by itself.
   void end_lost(std::string_view client);
   /// Opens a series in the sink or, with `resume`, joins one that is known.
   Result<void> start(Series series, bool resume, const TcpLink& link, FrameSink& sink);

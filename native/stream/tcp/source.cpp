@@ -80,7 +80,7 @@ class TcpSource : public Source {
     }
   }
 
-  /// Of hellos that are there and not read yet, only so many at a time get a thread; each takes a moment.
+  /// Of hellos that are there and not read yet, only so many at a time get a thread; each takes two seconds at most.
   void wait_for_readers() {
     constexpr std::size_t readers_max = 64;
     while (!stopping_ && connections_.size() >= options_.connections_max + readers_max) {

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <poll.h>
+#include <spdlog/sinks/ringbuffer_sink.h>
+#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
 #include <future>
@@ -99,6 +101,8 @@ class RawClient {
     while ((kind = read().first) != TcpKind{}) {
     }
   }
+  /// Sends nothing more, and still reads.
+  void hang_up() { ASSERT_EQ(::shutdown(socket_.descriptor(), SHUT_WR), 0); }
   /// What the other end sends does not arrive, as where the network is cut: not even the system answers.
   void cut_off() {
     sock_filter nothing{BPF_RET | BPF_K, 0, 0, 0};
@@ -510,6 +514,58 @@ TEST_F(TcpComesBack, NotToThePlaceOfAConnectionThatItHas) {
   expect_error(answer_to_hello(), 0, "no_place", "2 connections are open");
   before_.image(sample_series("open"), 0, 2);
   EXPECT_TRUE(receiver_.sink.wait_for_frames(1));
+}
+
+/// And they are asked together: a host whose connections are all lost need not wait for one after the other.
+TEST(TcpHostile, AClientGetsThePlacesOfAllItsLostConnectionsAtOnce) {
+  const auto log = std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(100);
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", log));
+  {
+    TcpSourceOptions options;
+    options.connections_max = 2;
+    Receiver receiver(options);
+    TcpControl hello;
+    hello.client = "sender 1";
+    std::vector<std::unique_ptr<RawClient>> lost;
+    for (const auto* name : {"one", "two"}) {
+      lost.push_back(std::make_unique<RawClient>(receiver.port));
+      lost.back()->hello(hello);
+      lost.back()->start(sample_series(name));
+      EXPECT_EQ(lost.back()->read().first, TcpKind::ack);
+    }
+    std::this_thread::sleep_for(300ms);  // their systems acknowledge late
+    for (auto& each : lost) each->cut_off();
+    RawClient back(receiver.port);
+    back.send(encode_control(TcpKind::hello, 0, hello));
+    (void)back.read();
+    const auto lines = log->last_formatted();
+    EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
+                            [](const auto& line) { return line.find("has connected again") != std::string::npos; }),
+              2);
+  }
+  spdlog::set_default_logger(before);
+}
+
+/// What its system has delivered is read to the end, though it only waits for the last word.
+TEST(TcpHostile, AClientThatHasHungUpKeepsItsPlaceUntilAllIsRead) {
+  TcpSourceOptions options;
+  options.connections_max = 1;
+  Receiver receiver(options, 1'300'000);
+  TcpControl hello;
+  hello.client = "sender 1";
+  const auto series = sample_series("held", 200, 1024);
+  RawClient before(receiver.port);
+  before.hello(hello);
+  before.start(series);
+  for (std::uint64_t number = 0; number < 4; ++number) before.image(series, number, 2 + number);
+  ASSERT_TRUE(receiver.sink.wait_for_frames(2)) << "the pool has room for these";
+  before.hang_up();
+  RawClient next(receiver.port);
+  next.send(encode_control(TcpKind::hello, 0, hello));
+  expect_error(next.read_error(), 0, "no_place", "1 connections are open");
+  receiver.sink.let_frames_go();
+  EXPECT_TRUE(receiver.sink.wait_for_frames(4));
 }
 
 /// A client may have several connections, of one series each.
