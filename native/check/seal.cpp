@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/crc32c.hpp"
+#include "check/names.hpp"
 #include "store/recovery/scan.hpp"
 
 namespace penstock::check {
@@ -73,8 +74,7 @@ class OutsideChunks {
     }
     if (!sealed) {
       changed_ = true;
-      findings_.add({Level::warning, "the file was changed since it was closed", sealed_.path, "a seal at its end",
-                     "none",
+      findings_.add({Level::warning, changed_file, sealed_.path, "a seal at its end", "none",
                      "another program opened it for writing, or it was truncated: damage outside the frames cannot be "
                      "distinguished from intended changes. `penstock recover` seals it in its present state"});
       return {};
@@ -83,7 +83,7 @@ class OutsideChunks {
     if (end != sealed_.file_bytes) {
       changed_ = true;
       findings_.add(
-          {Level::warning, "the file was changed since it was closed", sealed_.path, fmt::format("{} bytes", end),
+          {Level::warning, changed_file, sealed_.path, fmt::format("{} bytes", end),
            fmt::format("{} bytes", sealed_.file_bytes),
            sealed_.file_bytes > end ? "data was appended" : "its end is cut off: copy it again from its source"});
     }
@@ -94,7 +94,7 @@ class OutsideChunks {
                    fmt::format("offset {}", sealed_.seal->address),
                    {},
                    stretches.error().message(),
-                   "cannot check for damage outside the frames"});
+                   "damage outside the frames cannot be detected; `penstock recover` writes a new seal"});
     return {};
   }
 

@@ -48,6 +48,7 @@ class SegmentWalk {
   void report_damaged_id(const FileId& of_segments);
   void take_description(const SegmentHeader& header);
   Subject* compare_dataset(const store::ChunkedNode& node);
+  void require_others();
   void compare_assembled(const store::ChunkedNode& node);
   bool has_no_rows(const std::string& path) const;
   void judge(const store::SegmentScanner& scanner);
@@ -95,7 +96,7 @@ void SegmentWalk::walk() {
 void SegmentWalk::report_damaged_id(const FileId& of_segments) {
   add(Level::error, "the file's identity is corrupt", fmt::format("/@{}", file_id_attribute),
       fmt::format("{}, as its segments have", store::format::to_hex(of_segments)), store::format::to_hex(*id_),
-      "copy the file again from its source");
+      "copy the file again from its source; `penstock recover --rebuild` corrects it if this is the only copy");
   id_ = of_segments;
 }
 
@@ -110,6 +111,7 @@ void SegmentWalk::take_description(const SegmentHeader& header) {
   found_.description = std::move(*parsed);
   const auto& datasets = found_.description->datasets;
   for (const auto& node : datasets) found_.by_record.push_back(compare_dataset(node));
+  require_others();
   const bool in_slots = std::any_of(datasets.begin(), datasets.end(),
                                     [](const auto& node) { return node.places.placement == store::Placement::slots; });
   verifier_.set_subjects(found_.by_record, all_subjects(), in_slots ? store::Placement::slots : store::Placement::log);
@@ -138,6 +140,19 @@ Subject* SegmentWalk::compare_dataset(const store::ChunkedNode& node) {
   if (found->frames_a_chunk() > 1)
     found->frames_there = std::make_unique<std::atomic<std::uint32_t>[]>(found->index->chunks().size());
   return found;
+}
+
+/// Columns, and values such as masks. What HDF5 cannot read has its own findings.
+void SegmentWalk::require_others() {
+  const auto& tree = segmented_.tree;
+  if (!tree.failure.empty() || !tree.unreadable.empty()) return;
+  const auto require = [&](const std::string& path) {
+    if (tree.find(path) == nullptr)
+      add(Level::error, "a dataset of the description is missing from the file", path, {}, {},
+          "another program removed it, or a recovery could not bring it back: copy the file again from its source");
+  };
+  for (const auto& node : found_.description->columns) require(node.path);
+  for (const auto& node : found_.description->values) require(node.path);
 }
 
 /// What most readers open has to lead to the frames.

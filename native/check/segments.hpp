@@ -17,9 +17,6 @@
 
 namespace penstock::check {
 
-/// The root group's attribute with the file's id.
-inline constexpr const char* file_id_attribute = "penstock_file_id";
-
 struct SegmentedFile {
   File& file;
   std::string path;

@@ -2,23 +2,31 @@
 
 #include <algorithm>
 
+#include "check/names.hpp"
+#include "recover/completion.hpp"
+
 namespace penstock::recover {
 
-bool is_usable(const check::Tree& tree, const Segments& segments) {
-  if (!tree.failure.empty() || !tree.unreadable.empty()) return false;
-  const auto there = [&](const std::string& path) { return tree.find(path) != nullptr; };
+std::string missing_part(const check::Tree& tree, const Segments& segments) {
   const auto& description = segments.description;
   const auto is_chunked = [&](const auto& node) {
-    return there(node.path) && (tree.find(node.path)->info.storage == store::StorageKind::chunked ||
-                                tree.find(node.path)->info.storage == store::StorageKind::virtual_sources);
+    const auto* found = tree.find(node.path);
+    return found != nullptr && (found->info.storage == store::StorageKind::chunked ||
+                                found->info.storage == store::StorageKind::virtual_sources);
   };
   for (std::size_t i = 0; i < description.datasets.size(); ++i) {
     const auto& node = description.datasets[i];
-    if (!is_chunked(node)) return false;
+    if (!is_chunked(node)) return node.path;
     const auto& info = tree.find(node.path)->info;
-    if (info.storage == store::StorageKind::chunked && info.chunk_shape != segments.grids[i].chunk()) return false;
+    if (info.storage == store::StorageKind::chunked && info.chunk_shape != segments.grids[i].chunk()) return node.path;
   }
-  return std::all_of(description.columns.begin(), description.columns.end(), is_chunked);
+  const auto& columns = description.columns;
+  const auto missing = std::find_if_not(columns.begin(), columns.end(), is_chunked);
+  return missing == columns.end() ? std::string() : missing->path;
+}
+
+bool is_usable(const check::Tree& tree, const Segments& segments) {
+  return tree.failure.empty() && tree.unreadable.empty() && missing_part(tree, segments).empty();
 }
 
 namespace {
@@ -58,6 +66,36 @@ Error undecided(const check::Tree& tree, const std::string& file) {
                     "{}: HDF5's structures may be complete but cannot be read ({}); nothing was written. If they are "
                     "lost, `penstock recover --rebuild` rebuilds them from the segments",
                     file, why);
+}
+
+Error changed_by_another(const check::Tree& tree, const Segments& segments, const std::string& file) {
+  return make_error(
+      Errc::corrupt,
+      "{} was finished, and another program changed it: {} is missing, or differs from its description; nothing was "
+      "written. Copy the file again from its source, or, if it is the only copy, rebuild what is outside its frames, "
+      "as "
+      "it was recorded, with `penstock recover --rebuild`. That removes what other programs added: copy it first",
+      file, missing_part(tree, segments));
+}
+
+void report_removed_mark(const check::Tree& tree, const Segments& segments, const std::string& file,
+                         check::Findings& findings) {
+  if (segments.no_description || !segments.description.sealed || was_completed(tree)) return;
+  findings.add({check::Level::error, "another program opened the file before it was complete", file,
+                "the mark of an unfinished file", "none, as after h5clear",
+                "it may have cut off frames that HDF5's index did not have yet: restore the file from another copy"});
+}
+
+void report_damaged_id(const check::Tree& tree, const Segments& segments, check::Findings& findings) {
+  const auto* value = tree.root_attribute(check::file_id_attribute);
+  if (segments.no_description || value == nullptr) return;
+  const auto* text = std::get_if<std::string>(value);
+  const auto of_segments = store::format::to_hex(segments.file_id);
+  if (text != nullptr && *text == of_segments) return;
+  findings.add({check::Level::error, "the file's identity is corrupt", fmt::format("/@{}", check::file_id_attribute),
+                fmt::format("{}, as its segments have", of_segments), text == nullptr ? "no text" : *text,
+                "copy the file again from its source; `penstock recover --rebuild` corrects it if this is the only "
+                "copy"});
 }
 
 }  // namespace penstock::recover

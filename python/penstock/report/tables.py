@@ -17,6 +17,7 @@ from penstock.model.filters import FoundFilter
 from penstock.model.findings import (
     NO_CHECKSUMS,
     NO_ENTRY,
+    CHANGED,
     NO_ROWS,
     NOT_HDF5,
     TRUNCATED,
@@ -259,6 +260,8 @@ def _state(report: CheckReport) -> Text:
         lacks = "UNFINISHED: the file is open for writing"
     elif without := [each.actual.partition(":")[0] for each in report.findings if each.what == NO_ROWS]:
         lacks = f"times of {', '.join(without)} are missing"
+    elif any(each.what == CHANGED for each in report.findings):
+        lacks = "CHANGED since it was closed"
     return Text(f"no damage, but {lacks}", style="bold yellow") if lacks else Text("fine", style="bold green")
 
 

@@ -63,6 +63,34 @@ def test_recovery_keeps_what_another_program_wrote_where_the_seal_was(recorded: 
         assert numpy.array_equal(content["results"][behind:], values[behind:])
 
 
+def test_a_finished_file_is_not_rebuilt_unasked(recorded: Recorded, run: Run) -> None:
+    """A rebuild would drop what another program added to it."""
+    file = recorded(images_of("uint16"))
+    with h5py.File(file, "r+") as content:
+        content["results"] = numpy.arange(10)
+        del content["/entry/penstock/timing/received"]
+    checked = run("check", str(file))
+    assert checked.returncode == 1
+    assert "/entry/penstock/timing/received" in checked.stdout
+    refused = run("recover", str(file))
+    assert refused.returncode == 1
+    assert "/entry/penstock/timing/received is missing" in refused.stderr
+    with h5py.File(file) as content:
+        assert (content["results"][:] == numpy.arange(10)).all()
+    assert run("recover", str(file), "--rebuild").returncode == 1  # the column's rows are lost
+    with h5py.File(file) as content:
+        assert "results" not in content
+        assert content["/entry/data/data"].shape[0] == len(images_of("uint16"))
+
+
+@pytest.mark.slow
+def test_a_recovery_says_that_h5clear_may_have_cut_off_frames(left: Path, run: Run) -> None:
+    subprocess.run(["h5clear", "-s", left], check=True)
+    recovered = run("recover", str(left))
+    assert recovered.returncode == 1
+    assert "another program opened the file before it was complete" in recovered.stdout, recovered.stdout
+
+
 def require_changed_and_whole(checked: "subprocess.CompletedProcess[str]") -> None:
     """`checked`: by `penstock check --json`."""
     assert checked.returncode == 0, checked.stdout
