@@ -299,10 +299,13 @@ def size(
 
 def _sources(detectors: Sequence[DetectorNeed], assumptions: Assumptions) -> list[Source]:
     """What writes to the storage: detectors, and the additional bandwidth."""
-    found = [Source(each.stored_bytes_per_s * each.duty, each.retention_days) for each in detectors]
+    found = [
+        Source(each.stored_bytes_per_s * each.duty, each.retention_days, each.duty, each.days_per_week)
+        for each in detectors
+    ]
     if assumptions.write_bytes_per_s:
         other = assumptions.write_bytes_per_s * assumptions.duty
-        found.append(Source(other, assumptions.retention_days))
+        found.append(Source(other, assumptions.retention_days, assumptions.duty, assumptions.days_per_week))
     return found
 
 

@@ -48,7 +48,8 @@ _ALL_AT_ONCE = "the plan assumes that all beamlines take frames at their peak ra
 _NOT_SHARED = "beamlines share no server and no port; the totals of the plan are the sums"
 _TIER_LINE = (
     "data is on one tier at a time; the first one takes the peak with headroom, the others the average with"
-    " headroom, and each reads what moves on"
+    " headroom, and each reads what moves on; each has the capacity for its own busiest days, so together"
+    " they may exceed the capacity of the plan"
 )
 
 
@@ -145,7 +146,10 @@ def _years_table(sizing: Sizing) -> tuple[tuple[str, ...], list[tuple[str, ...]]
         )
         for each in sizing.years
     ]
-    lines = ["storage starts empty; capacity includes the maximum fill level"]
+    lines = [
+        "storage starts empty; what is kept is for the busiest days, and capacity includes the maximum fill"
+        " level"
+    ]
     if sizing.assumptions.growth:
         lines.append("all other tables are for the rates of the first year")
     return header, rows, lines
