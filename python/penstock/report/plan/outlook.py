@@ -112,13 +112,23 @@ def _tier_row(tier: TierNeed) -> tuple[str, ...]:
         human_bytes(need.capacity_bytes),
         human_rate(need.write_bytes_per_s),
         human_rate(need.read_bytes_per_s),
-        "" if block is None else f"{block.blocks} x {block.name}{media_text(block, block.media)}",
+        "" if block is None else blocks_text(block),
     )
 
 
 def media_text(block: BlockFigures | None, number: int) -> str:
     """Returns ", 3189 cartridges"; empty if the drives hold the data."""
     return "" if block is None or not block.medium else f", {counted(number, block.medium)}"
+
+
+def at_most(block: BlockFigures | None) -> str:
+    """Returns "at most " where fewer blocks may do; otherwise an empty text."""
+    return "at most " if block is not None and block.is_upper_bound else ""
+
+
+def blocks_text(block: BlockFigures) -> str:
+    """Returns "at most 61 x our server", or "2 x LTO-9, 3189 cartridges"."""
+    return f"{at_most(block)}{block.blocks} x {block.name}{media_text(block, block.media)}"
 
 
 def _years_title(sizing: Sizing) -> str:
@@ -140,7 +150,8 @@ def _years_table(sizing: Sizing) -> tuple[tuple[str, ...], list[tuple[str, ...]]
             human_bytes(each.added_bytes),
             *(human_bytes(on_tier) for on_tier in each.tier_bytes),
             *(
-                f"{each.tier_blocks[n]}{media_text(sizing.tiers[n].block, each.tier_media[n])}"
+                f"{at_most(sizing.tiers[n].block)}{each.tier_blocks[n]}"
+                f"{media_text(sizing.tiers[n].block, each.tier_media[n])}"
                 for n, _ in with_blocks
             ),
         )
