@@ -92,7 +92,7 @@ fuzz: setup ## Fuzz the parsers for a while (FUZZ_SECONDS each, default 300)
 	@scripts/build fuzz fuzz-targets
 	@$(python) tools/run_fuzz.py --seconds "$${FUZZ_SECONDS:-300}"
 
-torture: setup ## Kill recorders, fill disks, damage files, for hours (TORTURE_ROUNDS kills, TORTURE_SEED replays)
+torture: setup ## Kill recorders, fill disks, damage files, for hours (TORTURE_ROUNDS kills, default 200; TORTURE_SEED replays)
 	@scripts/torture
 
 wheel: setup ## A wheel with the native programs in dist/

@@ -17,6 +17,7 @@ from penstock.model.catalogue import (
     read_detector,
 )
 from penstock.model.errors import UsageError
+from penstock.model.units import human_hz
 from penstock.programs.locate import detectors_folder
 
 DetectorName = Annotated[
@@ -125,8 +126,11 @@ def rate_of(detector: Detector, rate_hz: float | None) -> float:
     return chosen_hz
 
 
-def title_of(detector: Detector) -> str:
-    """Returns what a measurement calls the detector."""
-    if detector.name != CUSTOM:
+def title_at(detector: Detector, rate_hz: float) -> str:
+    """Returns what a measurement calls the detector: with the rate, if that is not the catalogue's."""
+    if detector.name == CUSTOM:
+        return f"custom detector of {detector.rows} x {detector.columns} {detector.type}"
+    if rate_hz == detector.rate_hz:
         return detector.name
-    return f"custom detector of {detector.rows} x {detector.columns} {detector.type}"
+    most = f"; its maximum is {human_hz(detector.rate_hz)}" if detector.rate_hz > 0 else ""
+    return f"{detector.name} at {human_hz(rate_hz)}{most}"

@@ -77,6 +77,7 @@ class Session:
         self._ending = False
         self._closed: Reply | None = None
         self._answered = False
+        self._closed_at_start = False  # the answer to the start, with the flag to resume
         self._start_sequence = self._end_sequence = -1
         self._sent_below = 0  # one past the highest number of which anything was sent
         # Sequence, number, and whether it was sent as damaged, by the sequence modulo _RECENT.
@@ -132,6 +133,11 @@ class Session:
 
     def _problem(self) -> SeriesProblemError:
         closed = self._closed if self._closed is not None else Reply(Kind.CLOSED)
+        if self._closed_at_start and self._sent_below == 0:
+            text = closed.text or _ENDED_BY.get(closed.ended_by, "nothing more can be added to its file")
+            return SeriesProblemError(
+                f"{self.where}: the series {self._opening.name!r} had been closed already; {text}"
+            )
         why = closed.text or _ENDED_BY.get(closed.ended_by, "it was ended early")
         left = f"; {self.acknowledged} frames were acknowledged"
         left += f", {len(self.window)} were not" if len(self.window) else ""
@@ -271,6 +277,8 @@ class Session:
                     f' "{self._opening.name}", but only frames below {self._sent_below} were sent: its'
                     f" acknowledgements are not reliable"
                 )
+            if reply.kind is Kind.CLOSED:
+                self._closed_at_start = not self._answered
             self._answered = True
             self._fruitless = 0
             self.safe_below = max(self.safe_below, reply.safe_below)

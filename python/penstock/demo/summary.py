@@ -71,16 +71,27 @@ class Summary(BaseModel):
     def problems(self) -> list[str]:
         return [problem for phase in self.phases for problem in phase.problems()]
 
+    def answer(self) -> str:
+        """Returns whether every frame is in a file as it was sent, in one line."""
+        if problems := self.problems():
+            more = f" (and {counted(len(problems) - 1, 'further problem')})" if problems[1:] else ""
+            return f"FAILED: {problems[0]}{more}"
+        frames = sum(phase.sent.frames_sent for phase in self.phases)
+        return f"Recorded all {counted(frames, 'frame')}; each equals what was sent"
+
 
 def summary_page(summary: Summary) -> RenderableType:
-    """A table with a column a phase."""
+    """Returns the answer, then a table with one column for each phase."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("")
     for phase in summary.phases:
         table.add_column(phase.title, overflow="fold")
     for name in _rows(summary.phases[0]):
         table.add_row(Text(name, style="bold"), *(_rows(phase)[name] for phase in summary.phases))
-    return Group(Text(f"{summary.detector}; {summary.source}"), Text(""), table)
+    style = "bold red" if summary.problems() else "bold green"
+    return Group(
+        Text(summary.answer(), style=style), Text(f"{summary.detector}; {summary.source}"), Text(""), table
+    )
 
 
 def _rows(phase: PhaseResult) -> dict[str, str]:

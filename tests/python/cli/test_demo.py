@@ -1,5 +1,6 @@
 """The demonstration, with a small detector: what it leaves behind, and what it refuses."""
 
+import io
 import json
 import signal
 import subprocess
@@ -108,6 +109,21 @@ def test_replayed(
     summary = run_demo(options(tmp_path / "out", images), view)
     check_left_behind(tmp_path / "out", summary)
     assert summary.source.startswith("3 recorded images")
+    assert first_line(summary) == "Recorded all 65 frames; each equals what was sent"
+    second = summary.phases[1]
+    lost = second.recorded.model_copy(update={"frames_written": 39})
+    check = second.check.model_copy(update={"different_frames": 1})
+    wrong = second.model_copy(update={"recorded": lost, "check": check})
+    failed = summary.model_copy(update={"phases": [summary.phases[0], wrong]})
+    assert first_line(failed) == (
+        f"FAILED: {second.title}: 1 of 40 frames are not in the file (and 1 further problem)"
+    )
+
+
+def first_line(summary: Summary) -> str:
+    console = Console(width=160, record=True, file=io.StringIO())
+    console.print(summary_page(summary))
+    return console.export_text().splitlines()[0]
 
 
 @pytest.mark.parametrize(("name", "says"), [("empty", "no images in"), ("absent", "does not exist")])

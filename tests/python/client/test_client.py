@@ -268,6 +268,38 @@ def test_an_exception_does_not_end_the_series(record: Record, tmp_path: Path) ->
         assert np.array_equal(file["/entry/data/data"][...], images)
 
 
+def test_resuming_a_closed_series_says_that_it_is_closed(record: Record, tmp_path: Path) -> None:
+    recorder = record(tmp_path)
+    images = images_of(2)
+    with small(recorder.address, frames=2) as series:
+        for image in images:
+            series.send(image)
+    again = small(recorder.address, frames=2, resume=True)
+    with pytest.raises(SeriesProblemError) as caught:
+        again.send(images[0])
+    what = "the series 's' had been closed already; nothing more can be added to its file"
+    assert str(caught.value) == f"{recorder.address}: {what}"
+
+
+def test_restarted_program_that_sends_all_again_completes_the_series(record: Record, tmp_path: Path) -> None:
+    """It does not know what was acknowledged: `safe_below` is 0 again. The recorder recognizes its frames."""
+    recorder = record(tmp_path)
+    images = images_of(4)
+    first = small(recorder.address, frames=4)
+    for image in images[:2]:
+        first.send(image)
+    first.wait_acknowledged(timeout=20)
+    first.abandon()
+    with small(recorder.address, frames=4, resume=True) as second:
+        assert second.safe_below == 0
+        for number, image in enumerate(images):
+            second.send(image, number=number)
+    end = recorder.series_end()
+    assert (end.frames_written, end.missing, end.problem) == (4, 0, None)
+    with h5py.File(end.file) as file:
+        assert np.array_equal(file["/entry/data/data"][...], images)
+
+
 def test_without_what_windows_lacks(record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither sendmsg() nor poll()."""
     monkeypatch.setattr("penstock.client.connection._HAS_SENDMSG", False)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -339,6 +340,8 @@ def test_build_ends_though_a_program_that_it_started_holds_its_output(tmp_path: 
 
 SLOWNESS, JOBS = "PENSTOCK_TEST_SLOWNESS", "PENSTOCK_JOBS"
 COUNT = "it has to be a whole number of at least 1"
+USAGE = "usage: scripts/build [--configure-only] PRESET [target …]"
+PRESETS = "it has release, debug, fuzz, tsan, tidy"
 
 
 @pytest.mark.parametrize(
@@ -359,9 +362,17 @@ def test_wrong_value_is_refused_before_anything_runs(name: str, value: str) -> N
             "two",
             "PENSTOCK_JOBS is 'two'; it has to be a whole number of at least 1",
         ),
-        (("build", "nosuch"), JOBS, "1", "CMakePresets.json has no preset nosuch"),
-        (("build", "rel.ase"), JOBS, "1", "CMakePresets.json has no preset rel.ase"),
-        (("build", "base"), JOBS, "1", "CMakePresets.json has no preset base"),
+        (
+            ("build", "release"),
+            "PENSTOCK_MPI",
+            "openmpi",
+            "PENSTOCK_MPI is 'openmpi'; it has to be one or both",
+        ),
+        (("build",), JOBS, "1", USAGE),
+        (("build", "--configure-only"), JOBS, "1", USAGE),
+        (("build", "nosuch"), JOBS, "1", f"CMakePresets.json has no preset nosuch; {PRESETS}"),
+        (("build", "rel.ase"), JOBS, "1", f"CMakePresets.json has no preset rel.ase; {PRESETS}"),
+        (("build", "base"), JOBS, "1", f"CMakePresets.json has no preset base; {PRESETS}"),
         (
             ("torture",),
             "TORTURE_ROUNDS",
@@ -385,6 +396,40 @@ def test_script_refuses_a_wrong_value_by_name(
     )
     assert (ended.returncode, ended.stderr) == (2, f"scripts/{command[0]}: {said}\n")
     assert not any((TOOLS.parent / "build" / name).exists() for name in ("nosuch", "rel.ase", "base"))
+
+
+CMAKE = """#!/bin/sh
+if [ "$1" = --list-presets ]; then echo '  "release"'; else echo "$@" >>"$(dirname "$0")/calls"; fi
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "given", "configured"),
+    [
+        ("openmpi", "", "--preset release -DPENSTOCK_MPI=one"),
+        ("both", "one", "--preset release -DPENSTOCK_MPI=one"),
+        ("both", "", None),
+    ],
+)
+def test_build_directory_does_not_keep_an_mpi_that_cmake_refuses(
+    tmp_path: Path, kept: str, given: str, configured: str | None
+) -> None:
+    """A program in the place of CMake notes what it is called with."""
+    build = tmp_path / "build" / "release"
+    for folder in (tmp_path / "scripts", tmp_path / "native", build):
+        folder.mkdir(parents=True)
+    shutil.copy(TOOLS.parent / "scripts" / "build", tmp_path / "scripts")
+    cmake = tmp_path / "cmake"
+    cmake.write_text(CMAKE, encoding="utf-8")
+    cmake.chmod(0o755)
+    (build / "CMakeCache.txt").write_text(
+        f"CMAKE_HOME_DIRECTORY:INTERNAL={tmp_path}\nPENSTOCK_MPI:STRING={kept}\n", encoding="utf-8"
+    )
+    (build / "build.ninja").touch()
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PENSTOCK_MPI": given, JOBS: "1"}
+    subprocess.run([tmp_path / "scripts" / "build", "release"], env=environment, check=True)
+    calls = (tmp_path / "calls").read_text(encoding="utf-8").splitlines()
+    assert calls == [*([configured] if configured else []), "--build build/release -j 1"]
 
 
 def test_step_that_the_gate_does_not_have_is_refused() -> None:

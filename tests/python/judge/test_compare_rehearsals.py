@@ -83,6 +83,17 @@ def test_the_answer_of_different_needs_names_both_rates(tmp_path: Path) -> None:
     assert re.fullmatch(r"B keeps up with the .* at 10 Hz, A does not at 25 Hz", summary)
 
 
+def test_a_rate_in_the_name_of_the_detector_is_not_repeated(tmp_path: Path) -> None:
+    paths = [
+        rehearsed(tmp_path, "a", answer="no"),
+        rehearsed(
+            tmp_path, "b", answer="yes", needed_hz=10.0, detector="PILATUS 6M at 10 Hz; its maximum is 25 Hz"
+        ),
+    ]
+    summary = compare_rehearsals(paths, force=True).summary
+    assert summary == "B keeps up with the PILATUS 6M at 10 Hz; its maximum is 25 Hz, A does not at 25 Hz"
+
+
 def test_rehearsal_and_another_document_are_refused(tmp_path: Path) -> None:
     run = tmp_path / "run.json"
     run.write_text(a_run().model_dump_json(), encoding="utf-8")

@@ -14,7 +14,7 @@ from penstock.model.plan.blocks import find_block
 from penstock.model.plan.ratios import catalogue_compression
 from penstock.model.plan.sizing import Assumptions, Compression, Sizing, Wanted, size
 from penstock.model.plan.tiers import Tier, check_tiers
-from penstock.model.plan.volume import DAY_S, Source, kept_bytes, written_bytes
+from penstock.model.plan.volume import DAY_S, Source, busiest_days, kept_bytes, written_bytes
 from penstock.programs.locate import blocks_folder
 
 MB = 1e6
@@ -70,7 +70,47 @@ def test_a_working_week_by_hand() -> None:
     assert found.volumes.per_day_bytes == pytest.approx(2.88e12)
     assert found.volumes.per_week_bytes == pytest.approx(5 * 2.88e12)
     assert found.volumes.per_year_bytes == pytest.approx(YEAR_DAYS / 7 * 5 * 2.88e12)
-    assert found.need.capacity_bytes == pytest.approx(2 * found.volumes.per_year_bytes)
+    assert found.need.capacity_bytes == pytest.approx((104 * 5 + 2 + 1) * 2.88e12), "104 weeks and 2.5 days"
+
+
+@pytest.mark.parametrize(
+    ("retention", "days"),
+    [("0.25d", 0.75), ("0.5d", 1), ("1d", 1), ("3d", 3), ("5d", 5), ("1w", 5), ("8d", 6), ("30d", 22)],
+)
+def test_capacity_is_for_the_busiest_window_of_the_retention(retention: str, days: float) -> None:
+    found = sized(retention, Schedule(hours_per_day=8, days_per_week=5))
+    assert found.need.capacity_bytes == pytest.approx(days * 2.88e12)
+    assert [each.kept_bytes for each in found.years] == pytest.approx([days * 2.88e12] * 5)
+
+
+def test_each_tier_is_for_its_own_busiest_window() -> None:
+    tiers = [Tier(name="cache", until_days=3), Tier(name="disk", until_days=10), Tier(name="tape")]
+    found = sized("30d", Schedule(hours_per_day=8, days_per_week=5), tiers=tiers)
+    assert [each.need.capacity_bytes for each in found.tiers] == pytest.approx(
+        [3 * 2.88e12, 5 * 2.88e12, (2 * 5 + 5) * 2.88e12]
+    )
+    assert found.years[0].tier_bytes == pytest.approx([each.need.capacity_bytes for each in found.tiers])
+    assert found.need.capacity_bytes == pytest.approx(22 * 2.88e12)
+
+
+@given(st.integers(1, 7), st.integers(1, 24), st.integers(0, 24 * 30))
+def test_busiest_window_is_the_maximum_over_all_of_its_positions(days: int, hours: int, window: int) -> None:
+    """Hour by hour: a window that starts with any hour of a week."""
+    week = [hour % 24 < hours and hour // 24 < days for hour in range(24 * 7)]
+    taken = max(sum(week[(start + n) % len(week)] for n in range(window)) for start in range(len(week)))
+    duty = hours * days / (24 * 7)
+    assert busiest_days(window / 24, duty, days) * hours == pytest.approx(taken, abs=1e-6)
+
+
+def test_a_day_in_two_weeks_is_stored_as_a_day() -> None:
+    assert busiest_days(1, 8 / 24 / 14, 0.5) == pytest.approx(1)
+    assert busiest_days(14, 8 / 24 / 14, 0.5) == pytest.approx(1)
+    assert busiest_days(15, 8 / 24 / 14, 0.5) == pytest.approx(2)
+
+
+def test_growth_applies_to_the_busiest_window() -> None:
+    found = sized("1d", Schedule(hours_per_day=8, days_per_week=5), growth=0.5, years=3)
+    assert [each.kept_bytes for each in found.years] == pytest.approx([2.88e12 * 1.5**n for n in range(3)])
 
 
 def test_tiers_by_hand() -> None:

@@ -19,6 +19,7 @@ from penstock.model.bench.runs import Check, Run, StreamFigures
 from penstock.model.catalogue import custom_detector
 from penstock.model.plan.blocks import blocks_and_media
 from penstock.model.plan.sizing import CodecMeasurement, Sizing
+from penstock.model.units import human_bytes
 
 SCHEMA = Path(__file__).resolve().parents[3] / "docs" / "reference" / "sizing.schema.json"
 BRICK = ("--write", "1TB/s", "--capacity", "100PB", "--headroom", "0", "--fill", "1", "--retention", "0")
@@ -233,6 +234,22 @@ def test_markdown_is_a_new_file(tmp_path: Path) -> None:
         (["pilatus-6m", "--rows", "5"], ["custom"]),
         (["pilatus-6m", "--block", "nosuch"], ["nosuch", "test-brick-gen2"]),
         (["pilatus-6m", "--measured", "x.json"], ["--block"]),
+        (
+            ["pilatus-6m", "--measured", "x.json", "--block", "lto-9", "--block", "test-brick-gen2"],
+            ["--measured applies to one --block, 2 given"],
+        ),
+        (
+            [
+                "pilatus-6m",
+                "--measured",
+                "x.json",
+                "--tier",
+                "a=1d,block=lto-9",
+                "--tier",
+                "b,block=test-brick-gen2",
+            ],
+            ["--measured applies to one block", "lto-9, test-brick-gen2", "with --block"],
+        ),
         (["pilatus-6m", "--block", "test-brick-gen2", "--measured", "absent.json"], ["absent.json"]),
     ],
 )
@@ -396,6 +413,61 @@ def test_a_tier_of_the_measured_block_has_the_measured_bandwidth(tmp_path: Path)
     assert old.measured is None
 
 
+def test_measurement_applies_to_the_only_block_of_the_tiers(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(fast_run(10.0).model_dump_json(), encoding="utf-8")
+    tiers = (
+        "--tier",
+        "fast=2d,block=test-brick-gen2",
+        "--tier",
+        "slow=30d,block=test-brick-gen2",
+        "--tier",
+        "old",
+    )
+    found = sizing(*BRICK, "--measured", str(tmp_path / "run.json"), "--retention", "90d", *tiers)
+    fast, slow, old = (tier.block for tier in found.tiers)
+    assert fast is not None
+    assert slow is not None
+    assert old is None
+    assert fast.write_bytes_per_s == slow.write_bytes_per_s == pytest.approx(30e6)
+    assert found.blocks == []
+
+
+def test_headline_of_tiers_names_their_blocks_and_capacity() -> None:
+    options = ("eiger2-4m", "--hours-per-day", "8", "--days-per-week", "5", "--retention", "30d")
+    tiers = ("--tier", "fast=3d,block=test-brick-gen2", "--tier", "old,block=nvme-server-micron-7450")
+    found = sizing(*options, *tiers)
+    fast, old = (tier.block for tier in found.tiers)
+    assert fast is not None
+    assert old is not None
+    shown = invoke(*options, *tiers).stdout
+    headline = shown.splitlines()[0]
+    together = human_bytes(sum(tier.need.capacity_bytes for tier in found.tiers))
+    assert together != human_bytes(found.need.capacity_bytes)
+    assert f", {together}, " in headline
+    assert f"; tier fast: {fast.blocks} x {fast.name}; tier old: {old.blocks} x {old.name} (" in headline
+    assert f"capacity of the tiers together {together}" in one_line(shown)
+    with_block = invoke(*options, *tiers, "--block", "test-brick-gen2").stdout.splitlines()[0]
+    assert f"{old.name}; without tiers: " in with_block
+
+
+def test_parity_is_missing_only_from_tiers_without_a_block() -> None:
+    def notes(*tiers: str) -> str:
+        options = [word for tier in tiers for word in ("--tier", tier)]
+        return " ".join(sizing("eiger2-4m", "--retention", "30d", *options).notes)
+
+    first, second = "fast=3d,block=test-brick-gen2", "old,block=nvme-server-micron-7450"
+    assert "data only" not in notes(first, second)
+    assert "the capacity of 1 tier (old) is for data only: --redundancy" in notes(first, "old")
+    assert "the capacity is for data only: --redundancy" in notes("fast=3d", "old")
+
+
+def test_rate_above_that_of_the_catalogue_is_noted() -> None:
+    note = "560 Hz exceeds the maximum of the EIGER2 X 4M, 500 Hz"
+    assert any(note in each for each in sizing("2xeiger2-4m@560").notes)
+    assert not any("exceeds" in each for each in sizing("eiger2-4m@500").notes)
+    assert not any("exceeds" in each for each in sizing("custom@500", "--rows", "9", "--columns", "9").notes)
+
+
 def test_frames_of_another_size_than_the_measured_ones_are_named(tmp_path: Path) -> None:
     """Those were of 1 MB. A storage carries more of large frames than of small ones."""
     (tmp_path / "run.json").write_text(fast_run().model_dump_json(), encoding="utf-8")
@@ -433,6 +505,8 @@ def test_what_a_verdict_found_at_least_is_no_more_than_a_bound(tmp_path: Path) -
         "it reads at least 20 MB/s, assumed equal to writing: reading was not measured",
         "for the throughput at most 100000 blocks",
         "at most 100000 blocks: the throughput decides",
+        "at most 100000 x Test Brick Gen 2, whose limit was not measured",
+        "is an upper bound, not a recommendation: measure with a larger --search-max",
     ):
         assert words in shown, shown
     result = measured(tmp_path, open_end)
@@ -442,6 +516,43 @@ def test_what_a_verdict_found_at_least_is_no_more_than_a_bound(tmp_path: Path) -
     bracket = verdict_of(*steps, search=searched(held_hz=20.0, not_held_hz=21.0))
     assert "at least" not in shown_with(tmp_path, bracket)
     assert "at least" in shown_with(tmp_path, bracket, open_end), "a median with a bound in it is a bound"
+
+
+def test_tiers_show_the_same_bound_everywhere(tmp_path: Path) -> None:
+    steps = [step_of("rate", frames_document()), step_of("full speed", fast_run(10.0).document)]
+    open_end = verdict_of(*steps, search=searched(held_hz=20.0, not_held_hz=None, ended="top"))
+    (tmp_path / "verdict.json").write_text(open_end.model_dump_json(), encoding="utf-8")
+    tiers = ("--tier", "fast=2d,block=test-brick-gen2", "--tier", "old")
+    shown = invoke(*BRICK, "--retention", "30d", *tiers, "--measured", str(tmp_path / "verdict.json")).stdout
+    words = one_line(shown).split()
+    numbers = [n for n, word in enumerate(words) if word == "100000"]
+    before = [" ".join(words[n - 2 : n]) for n in numbers]
+    assert len(numbers) > 3
+    assert [each for each in before if each not in ("at most", "(answer: yes);")] == []
+
+
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [
+        (lambda rate, fast: verdict_of(rate), "its unpaced run is missing, and it has no search"),
+        (
+            lambda rate, fast: verdict_of(rate, fast.model_copy(update={"outcome": "invalid"})),
+            "its unpaced run is invalid, and it has no search",
+        ),
+        (
+            lambda rate, fast: verdict_of(rate, fast, search=searched(held_hz=None, not_held_hz=1.0)),
+            "its search found no sustained rate",
+        ),
+        (lambda rate, fast: verdict_of(rate, problem="interrupted"), "it is incomplete (interrupted)"),
+    ],
+)
+def test_verdict_without_a_throughput_says_why(tmp_path: Path, document: Any, why: str) -> None:
+    rate, fast = step_of("rate", frames_document()), step_of("full speed", fast_run(10.0).document)
+    found = document(rate, fast)
+    assert found.measured_bytes_per_s is None
+    result = measured(tmp_path, found.model_copy(update={"answer": "cannot tell"}))
+    assert result.exit_code == 2
+    assert f"does not have the throughput that the storage sustains: {why}" in one_line(result.stderr)
 
 
 def test_a_generator_that_was_the_limit_shows_a_bound(tmp_path: Path) -> None:

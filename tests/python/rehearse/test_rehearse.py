@@ -67,6 +67,22 @@ def test_every_frame_is_compared_and_nothing_is_left(target: Path, tmp_path: Pat
     assert list(target.iterdir()) == []
 
 
+@pytest.mark.parametrize("command", ["rehearse", "verdict"])
+@pytest.mark.parametrize(
+    ("rate", "name"),
+    [
+        (("--rate", "20"), "EIGER2 X 1M at 20 Hz; its maximum is 2000 Hz: frames"),
+        (("--rate", "2000"), "EIGER2 X 1M: frames"),
+    ],
+)
+def test_detector_is_called_by_its_name_and_any_rate_below_its_own(
+    target: Path, command: str, rate: tuple[str, ...], name: str
+) -> None:
+    done = penstock(command, "eiger2-1m", str(target), *rate, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert name in " ".join(done.stdout.split())
+
+
 @pytest.mark.slow
 def test_soak_of_several_series_needs_the_space_of_one(target: Path, tmp_path: Path) -> None:
     config = configured(tmp_path, codec={"encoding": "none"})

@@ -143,10 +143,11 @@ def _summary(base: Rehearsal, other: Rehearsal, answer: Answer) -> str:
 
 
 def _one_keeps_up(fast_name: str, fast: Rehearsal, slow_name: str, slow: Rehearsal) -> str:
-    """With the rates, if they are not the same."""
+    """With the rates, if they are not the same. The name of a detector may have its rate already."""
     differ = (fast.detector, fast.needed_hz) != (slow.detector, slow.needed_hz)
     needs = [f" at {human_hz(each.needed_hz)}" if differ else "" for each in (fast, slow)]
-    return f"{fast_name} keeps up with the {fast.detector}{needs[0]}, {slow_name} does not{needs[1]}"
+    named = fast.detector if needs[0] in fast.detector else f"{fast.detector}{needs[0]}"
+    return f"{fast_name} keeps up with the {named}, {slow_name} does not{needs[1]}"
 
 
 def _both(base: Rehearsal, other: Rehearsal) -> str:

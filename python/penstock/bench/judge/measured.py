@@ -110,13 +110,28 @@ def _found_in(path: Path) -> list[_Found]:
 
 def _of_verdict(path: Path, verdict: Verdict) -> _Found:
     if verdict.measured_bytes_per_s is None and verdict.answer != "invalid":
-        raise UsageError(f"{path} does not have the throughput that the storage sustains", "measure again")
+        why, remedy = _why_unmeasured(verdict)
+        raise UsageError(f"{path} does not have the throughput that the storage sustains: {why}", remedy)
     warned = any(step.run.validity == "warned" for step in verdict.steps if step.kind != "probe")
     validity: Validity = "invalid" if verdict.answer == "invalid" else "warned" if warned else "valid"
     carried = verdict.measured_bytes_per_s or 0.0
     frame_bytes = _frame_bytes([step.run for step in verdict.steps])
     answer: Answered | None = None if verdict.answer == "invalid" else verdict.answer
     return _Found(path, validity, carried, None, is_at_least(verdict), frame_bytes, answer)
+
+
+def _why_unmeasured(verdict: Verdict) -> tuple[str, str]:
+    """Returns why a verdict has no throughput, and the remedy."""
+    if verdict.problem is not None:
+        return f"it is incomplete ({verdict.problem})", "measure again"
+    if verdict.search is not None:
+        if verdict.search.ended == "invalid":
+            return "the runs of its search are invalid", "its table of checks gives the reason; measure again"
+        return "its search found no sustained rate", "measure a lower --rate, or another block"
+    unpaced = [step for step in verdict.steps if step.kind == "full speed"]
+    reasons = "; ".join(unpaced[-1].shortcomings) if unpaced else ""
+    why = f"its unpaced run is {'invalid' if unpaced else 'missing'}{f' ({reasons})' if reasons else ''}"
+    return f"{why}, and it has no search", "measure again without --quick, or longer"
 
 
 def _frame_bytes(runs: Sequence[Run]) -> tuple[int, ...]:

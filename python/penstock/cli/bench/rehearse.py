@@ -31,7 +31,7 @@ from penstock.cli.detector_choice import (
     choose_detector,
     rate_of,
     rate_option,
-    title_of,
+    title_at,
 )
 from penstock.cli.documents import StepwiseDocument, write_page, written_first
 from penstock.cli.record.chain_choice import RecorderMpi, ReplayMemory, ranks_of
@@ -229,7 +229,7 @@ def rehearse_command(
         if replay:
             images = _replayed(stack, images, replay, memory)
         request = RehearsalRequest(
-            name=title_of(images.detector),
+            name=title_at(images.detector, rate_hz),
             images=images,
             rate_hz=rate_hz,
             seconds=seconds,

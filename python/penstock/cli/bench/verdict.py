@@ -60,15 +60,13 @@ from penstock.cli.detector_choice import (
     choose_detector,
     rate_of,
     rate_option,
-    title_of,
+    title_at,
 )
 from penstock.cli.documents import StepwiseDocument, write_page, written_first
 from penstock.cli.verbosity import progress, show_plan, shows_progress
 from penstock.model import panels
 from penstock.model.bench.runs import Step, Verdict
-from penstock.model.catalogue import CUSTOM, Detector
 from penstock.model.errors import PenstockError, UsageError
-from penstock.model.units import human_hz
 from penstock.report.verdicts import step_line, verdict_plan_rows, verdict_view
 
 _SEARCH_S, _SOAK_S = 120.0, 60.0
@@ -177,7 +175,7 @@ def verdict_command(
     space_bytes = size_option(space, "--space")
     at_rate = at_rate.within(space_bytes)
     request = VerdictRequest(
-        detector=_name_of(chosen, rate_hz),
+        detector=title_at(chosen, rate_hz),
         at_rate=at_rate,
         late_limit_s=late_limit_s(at_rate, late_after),
         search_s=(0.0 if quick else _SEARCH_S) if search_time is None else search_time,
@@ -276,14 +274,6 @@ def _command() -> str:
             words.append(word)
         skip = not skip and word in _NOT_REPEATED
     return shlex.join(words)
-
-
-def _name_of(detector: Detector, rate_hz: float) -> str:
-    """With the rate, if that is not the catalogue's."""
-    if detector.name != CUSTOM and rate_hz != detector.rate_hz:
-        most = f"; its maximum is {human_hz(detector.rate_hz)}" if detector.rate_hz > 0 else ""
-        return f"{detector.name} at {human_hz(rate_hz)}{most}"
-    return title_of(detector)
 
 
 def _second(background: str | None, background_target: Path | None, target: Path) -> Second | None:

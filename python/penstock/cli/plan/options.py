@@ -207,7 +207,8 @@ class PlanOptions:
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Building block of the storage: a name that Tab completes, or a YAML file. Repeatable.",
+            help="Building block of the storage: a name that Tab completes, or a YAML file. With --tier: the"
+            " alternative without tiers. Repeatable.",
             rich_help_panel=panels.BLOCKS,
             autocompletion=completion.blocks,
         ),
@@ -216,8 +217,9 @@ class PlanOptions:
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="Document of a run on the block of --block. The measured bandwidth replaces the computed"
-            " one, in tiers of this block, too. Repeatable.",
+            help="Document of a run on the block of --block or, without --block, on the only block of the"
+            " tiers. The measured bandwidth replaces the computed one, also in tiers of that block."
+            " Repeatable.",
             rich_help_panel=panels.BLOCKS,
         ),
     ] = None

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,7 +21,7 @@ from penstock.files.space import write_document
 from penstock.model.errors import UsageError
 from penstock.model.plan.ages import YEAR_DAYS, parse_age
 from penstock.model.plan.beamlines import DAYS_MAX, HOURS_MAX, Schedule, read_facility
-from penstock.model.plan.blocks import Redundancy, find_block, whole
+from penstock.model.plan.blocks import Block, Redundancy, find_block, whole
 from penstock.model.plan.ratios import catalogue_compression
 from penstock.model.plan.sizing import Assumptions, Compression, Sizing, Wanted, size
 from penstock.model.plan.tiers import Tier, check_tiers
@@ -51,15 +52,12 @@ def _run(options: PlanOptions) -> None:
             "no detector, --beamlines, --write or --capacity given",
             "name a detector from `penstock detectors`",
         )
-    if measured and len(block_names) != 1:
-        raise UsageError(
-            f"--measured requires exactly one --block, {len(block_names)} given",
-            "give the --block that was measured",
-        )
     blocks = [find_block(name, blocks_folder()) for name in block_names]
     tier_blocks = {
         tier.block: find_block(tier.block, blocks_folder()) for tier in assumptions.tiers if tier.block
     }
+    if measured:
+        _require_one_measured(blocks, tier_blocks)
     warnings = require_suitable(measured) if measured else []
     bandwidth = measured_bandwidth(measured) if measured else None
     require_new(options.markdown, "--markdown")
@@ -76,6 +74,26 @@ def _run(options: PlanOptions) -> None:
 
 
 plan_command = reports_errors(shows_progress(command_of(_run, DataclassTable(PlanOptions))))
+
+
+def _require_one_measured(blocks: Sequence[Block], tier_blocks: Mapping[str, Block]) -> None:
+    """Raises UsageError unless one block was measured: that of --block, otherwise that of the tiers."""
+    if len(blocks) == 1:
+        return
+    if blocks:
+        raise UsageError(
+            f"--measured applies to one --block, {len(blocks)} given", "give the --block that was measured"
+        )
+    if not tier_blocks:
+        raise UsageError(
+            "--measured requires the block that was measured",
+            "give it with --block, or as block=NAME of a --tier",
+        )
+    if any(block != next(iter(tier_blocks.values())) for block in tier_blocks.values()):
+        raise UsageError(
+            f"--measured applies to one block, but tiers have {', '.join(tier_blocks)}",
+            "give the one that was measured with --block, too",
+        )
 
 
 def _wanted(chosen: list[Ordered], options: PlanOptions) -> list[Wanted]:

@@ -211,6 +211,11 @@ class BlockFigures(_Part):
     price: float | None = Field(description="of all blocks")
     currency: str
 
+    @property
+    def is_upper_bound(self) -> bool:
+        """Whether fewer blocks may do: the throughput decides, and its limit was not measured."""
+        return self.decides == "throughput" and self.measured is not None and self.measured.at_least
+
 
 def figures_of(
     block: Block, need: Need, redundancy: Redundancy | None = None, measured: MeasuredBandwidth | None = None

@@ -30,7 +30,7 @@ class YearNeed(_Part):
 
     year: int = Field(ge=1)
     written_bytes: float = Field(description="in this year")
-    kept_bytes: float = Field(description="at its end: data that has not expired")
+    kept_bytes: float = Field(description="at its end: data that has not expired, of the busiest days")
     capacity_bytes: float = Field(description="to hold that, with the fill level and the additional capacity")
     added_bytes: float = Field(description="capacity in addition to that of the year before")
     tier_bytes: list[float] = Field(description="capacity of each tier, with the fill level")

@@ -23,7 +23,7 @@ from penstock.model.plan.tiers import Tier, TierNeed
 from penstock.model.plan.volume import Source, kept_bytes
 from penstock.model.plans import Encoding
 from penstock.model.text import counted
-from penstock.model.units import BANDWIDTH_MAX, Bandwidth, human_bytes
+from penstock.model.units import BANDWIDTH_MAX, Bandwidth, human_bytes, human_hz
 
 _SAME_SIZE = 0.1  # so far apart, frames count as of one size
 
@@ -239,7 +239,10 @@ def size(
     measured: MeasuredBandwidth | None = None,
     tier_blocks: Mapping[str, Block] | None = None,
 ) -> Sizing:
-    """`measured`: of the one block in `blocks`. `tier_blocks`: the building blocks that tiers name."""
+    """`measured`: of the one block in `blocks`, or of the only one that tiers name if `blocks` is empty.
+
+    `tier_blocks`: the building blocks that tiers name.
+    """
     detectors = [_detector_need(each, assumptions) for each in wanted]
     raw = sum(each.raw_bytes_per_s for each in detectors)
     frames = sum(each.stored_bytes_per_s for each in detectors)
@@ -252,14 +255,16 @@ def size(
     )
 
     def figures(block: Block, need: Need) -> BlockFigures:
-        return figures_of(block, need, assumptions.redundancy, measured if block in blocks else None)
+        return figures_of(block, need, assumptions.redundancy, measured if block in of_measured else None)
 
     of_tiers = tier_blocks or {}
+    of_measured = blocks or list(of_tiers.values())
     tiers = _tiers(assumptions, sources, need, lambda name, need: figures(of_tiers[name], need))
     beamlines = _beamlines(detectors, assumptions)
     together = _network(detectors, assumptions, need.write_bytes_per_s)
     redundancy = assumptions.redundancy
     found_blocks = [figures(block, need) for block in blocks]
+    all_blocks = [*found_blocks, *(tier.block for tier in tiers if tier.block is not None)]
     return Sizing(
         detectors=detectors,
         assumptions=assumptions,
@@ -288,8 +293,9 @@ def size(
         beamlines=beamlines,
         scenarios=_scenarios(detectors, assumptions),
         notes=[
-            *_unfound_limits(found_blocks),
-            *_failure_domains([*found_blocks, *(tier.block for tier in tiers if tier.block is not None)]),
+            *_unfound_limits(all_blocks),
+            *_failure_domains(all_blocks),
+            *_too_fast(wanted),
             *_notes(detectors, assumptions, blocks),
             *_empty_tiers(assumptions, sources),
             *_other_frames(detectors, measured),
@@ -299,10 +305,13 @@ def size(
 
 def _sources(detectors: Sequence[DetectorNeed], assumptions: Assumptions) -> list[Source]:
     """What writes to the storage: detectors, and the additional bandwidth."""
-    found = [Source(each.stored_bytes_per_s * each.duty, each.retention_days) for each in detectors]
+    found = [
+        Source(each.stored_bytes_per_s * each.duty, each.retention_days, each.duty, each.days_per_week)
+        for each in detectors
+    ]
     if assumptions.write_bytes_per_s:
         other = assumptions.write_bytes_per_s * assumptions.duty
-        found.append(Source(other, assumptions.retention_days))
+        found.append(Source(other, assumptions.retention_days, assumptions.duty, assumptions.days_per_week))
     return found
 
 
@@ -495,8 +504,27 @@ def _notes(detectors: Sequence[DetectorNeed], assumptions: Assumptions, blocks: 
     if detectors and all(each.compression.encoding == "none" for each in detectors):
         notes.append("nothing is compressed (--encoding none)")
     if assumptions.redundancy is None and not blocks and assumptions.retention_days:
-        notes.append("the capacity is for data only: --redundancy adds parity or copies")
+        notes += _without_parity(assumptions.tiers)
     return notes
+
+
+def _without_parity(tiers: Sequence[Tier]) -> list[str]:
+    """Returns a warning unless each tier has a block, which has its redundancy."""
+    without = [tier.name for tier in tiers if tier.block is None]
+    if tiers and not without:
+        return []
+    where = f" of {counted(len(without), 'tier')} ({', '.join(without)})" if len(without) < len(tiers) else ""
+    return [f"the capacity{where} is for data only: --redundancy adds parity or copies"]
+
+
+def _too_fast(wanted: Sequence[Wanted]) -> list[str]:
+    """Returns a warning for each detector whose rate exceeds that of the catalogue, or of its file."""
+    return [
+        f"{human_hz(each.rate_hz, 6)} exceeds the maximum of the {each.detector.name},"
+        f" {human_hz(each.detector.rate_hz, 6)}: check that it has a mode with this rate"
+        for each in wanted
+        if 0 < each.detector.rate_hz < each.rate_hz
+    ]
 
 
 def _named(detectors: Iterable[DetectorNeed]) -> str:
@@ -515,20 +543,25 @@ def _empty_tiers(assumptions: Assumptions, sources: Sequence[Source]) -> list[st
 
 
 def _unfound_limits(blocks: Sequence[BlockFigures]) -> list[str]:
-    """Returns warnings about verdicts that did not answer the question."""
+    """Returns warnings about measurements that did not find the limit of a block, or have no clear answer."""
     notes = []
     for block in blocks:
         measured = block.measured
-        if measured is None or measured.answer != "cannot tell":
+        if measured is None:
             continue
-        notes.append(
-            f"{measured.source} did not find the storage's limit (answer: cannot tell); {block.blocks} is an"
-            " upper bound, not a recommendation"
-            if measured.at_least
-            else f"{measured.source} has no clear answer (cannot tell); its bandwidth is uncertain, and so is"
-            " the number of blocks"
-        )
-    return notes
+        if block.is_upper_bound:
+            answer = "" if measured.answer is None else f" (answer: {measured.answer})"
+            notes.append(
+                f"{measured.source} did not find the storage's limit{answer}; {block.blocks} x {block.name}"
+                " is an upper bound, not a recommendation: measure with a larger --search-max and without"
+                " --quick"
+            )
+        elif measured.answer == "cannot tell":
+            notes.append(
+                f"{measured.source} has no clear answer (cannot tell); its bandwidth is uncertain, and so is"
+                " the number of blocks"
+            )
+    return list(dict.fromkeys(notes))
 
 
 def _failure_domains(blocks: Sequence[BlockFigures]) -> list[str]:

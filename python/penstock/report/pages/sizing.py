@@ -5,7 +5,7 @@ from penstock.model.units import human_bytes, human_rate
 from penstock.report.pages.page import Banner, Block, Cell, Lines, Page, Section, State, Table, Tile, Tiles
 from penstock.report.pages.sizing_plots import alternatives_plot, ingest_plot, stages_plot, years_plot
 from penstock.report.plan.outlook import ages_text
-from penstock.report.plan.sizing import answer_text, cores_text, sizing_sections, title_text
+from penstock.report.plan.sizing import answer_text, capacity_bytes, cores_text, sizing_sections, title_text
 from penstock.report.sections import Section as TextSection
 
 _PLOTS = {
@@ -59,7 +59,7 @@ def _tiles(sizing: Sizing) -> Tiles:
         Tile("write bandwidth", human_rate(sizing.need.write_bytes_per_s), "at the peak, with headroom"),
         Tile("stored per week", human_bytes(sizing.volumes.per_week_bytes), "on average"),
         Tile("stored per year", human_bytes(sizing.volumes.per_year_bytes), "on average, in the first year"),
-        Tile("capacity", human_bytes(sizing.need.capacity_bytes), "for the retention, with the fill level"),
+        Tile("capacity", human_bytes(capacity_bytes(sizing)), "for the retention, with the fill level"),
     ]
     if sizing.detectors:
         tiles += [

@@ -48,7 +48,8 @@ _ALL_AT_ONCE = "the plan assumes that all beamlines take frames at their peak ra
 _NOT_SHARED = "beamlines share no server and no port; the totals of the plan are the sums"
 _TIER_LINE = (
     "data is on one tier at a time; the first one takes the peak with headroom, the others the average with"
-    " headroom, and each reads what moves on"
+    " headroom, and each reads what moves on; each has the capacity for its own busiest days, so together"
+    " they may exceed the capacity of the plan"
 )
 
 
@@ -111,13 +112,23 @@ def _tier_row(tier: TierNeed) -> tuple[str, ...]:
         human_bytes(need.capacity_bytes),
         human_rate(need.write_bytes_per_s),
         human_rate(need.read_bytes_per_s),
-        "" if block is None else f"{block.blocks} x {block.name}{media_text(block, block.media)}",
+        "" if block is None else blocks_text(block),
     )
 
 
 def media_text(block: BlockFigures | None, number: int) -> str:
     """Returns ", 3189 cartridges"; empty if the drives hold the data."""
     return "" if block is None or not block.medium else f", {counted(number, block.medium)}"
+
+
+def at_most(block: BlockFigures | None) -> str:
+    """Returns "at most " where fewer blocks may do; otherwise an empty text."""
+    return "at most " if block is not None and block.is_upper_bound else ""
+
+
+def blocks_text(block: BlockFigures) -> str:
+    """Returns "at most 61 x our server", or "2 x LTO-9, 3189 cartridges"."""
+    return f"{at_most(block)}{block.blocks} x {block.name}{media_text(block, block.media)}"
 
 
 def _years_title(sizing: Sizing) -> str:
@@ -139,13 +150,17 @@ def _years_table(sizing: Sizing) -> tuple[tuple[str, ...], list[tuple[str, ...]]
             human_bytes(each.added_bytes),
             *(human_bytes(on_tier) for on_tier in each.tier_bytes),
             *(
-                f"{each.tier_blocks[n]}{media_text(sizing.tiers[n].block, each.tier_media[n])}"
+                f"{at_most(sizing.tiers[n].block)}{each.tier_blocks[n]}"
+                f"{media_text(sizing.tiers[n].block, each.tier_media[n])}"
                 for n, _ in with_blocks
             ),
         )
         for each in sizing.years
     ]
-    lines = ["storage starts empty; capacity includes the maximum fill level"]
+    lines = [
+        "storage starts empty; what is kept is for the busiest days, and capacity includes the maximum fill"
+        " level"
+    ]
     if sizing.assumptions.growth:
         lines.append("all other tables are for the rates of the first year")
     return header, rows, lines

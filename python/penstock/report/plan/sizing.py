@@ -12,7 +12,7 @@ from penstock.model.plan.blocks import BlockFigures, MeasuredBandwidth
 from penstock.model.plan.sizing import Compression, DetectorNeed, Sizing
 from penstock.model.text import counted
 from penstock.model.units import human_bytes, human_hz, human_number, human_percent, human_rate
-from penstock.report.plan.outlook import media_text, outlook_sections, volume_section
+from penstock.report.plan.outlook import at_most, blocks_text, media_text, outlook_sections, volume_section
 from penstock.report.sections import Section, sections_markdown, sections_view
 
 
@@ -31,14 +31,34 @@ def title_text(sizing: Sizing) -> str:
 
 
 def answer_text(sizing: Sizing) -> str:
-    """Returns "Needs 1.24 GB/s write, 2.98 PB, 1 recorder server (30 days at 100 % duty)"."""
-    need = sizing.need
-    parts = [f"{human_rate(need.write_bytes_per_s)} write", human_bytes(need.capacity_bytes)]
+    """Returns "Needs 1.24 GB/s write, 2.98 PB, 1 recorder server (30 days at 100 % duty)".
+
+    With tiers, their blocks follow; a block of --block is then the alternative without tiers.
+    """
+    need, tiers = sizing.need, sizing.tiers
+    parts = [f"{human_rate(need.write_bytes_per_s)} write", human_bytes(capacity_bytes(sizing))]
     if sizing.detectors:
         least = "at least " if sizing.servers.for_cores is None else ""
         parts.append(f"{least}{counted(sizing.servers.servers, 'recorder server')}")
-    parts += [f"{each.blocks} x {each.name}{media_text(each, each.media)}" for each in sizing.blocks]
-    return f"Needs {', '.join(parts)}{_schedule_text(sizing)}"
+    blocks = [f"{blocks_text(each)}{_unreached_text(each)}" for each in sizing.blocks]
+    of_tiers = [
+        f"; tier {tier.name}: {blocks_text(tier.block)}{_unreached_text(tier.block)}"
+        for tier in tiers
+        if tier.block is not None
+    ]
+    parts += [] if tiers else blocks
+    without_tiers = f"; without tiers: {', '.join(blocks)}" if tiers and blocks else ""
+    return f"Needs {', '.join(parts)}{''.join(of_tiers)}{without_tiers}{_schedule_text(sizing)}"
+
+
+def capacity_bytes(sizing: Sizing) -> float:
+    """Returns what to buy: with tiers, the sum of their capacities."""
+    tiers = sizing.tiers
+    return sum(tier.need.capacity_bytes for tier in tiers) if tiers else sizing.need.capacity_bytes
+
+
+def _unreached_text(block: BlockFigures) -> str:
+    return ", whose limit was not measured" if block.is_upper_bound else ""
 
 
 def _schedule_text(sizing: Sizing) -> str:
@@ -119,6 +139,14 @@ def _need_rows(sizing: Sizing) -> list[tuple[str, str, str]]:
         ("storage reads, with headroom", human_rate(need.read_bytes_per_s), ""),
         ("capacity", human_bytes(need.capacity_bytes), ""),
     ]
+    together = human_bytes(capacity_bytes(sizing))
+    if together != rows[-1][1]:
+        rows[-1:] = [
+            ("capacity of the tiers together", together, ""),
+            ("capacity without tiers", human_bytes(need.capacity_bytes), ""),
+        ]
+    if sizing.raw_capacity_bytes > need.capacity_bytes:
+        rows.append(("raw capacity of drives", human_bytes(sizing.raw_capacity_bytes), ""))
     if sizing.detectors:
         parts = f"{servers.servers} (cores: {servers.for_cores or 'none'}, network: {servers.for_network})"
         if servers.for_cores is None:
@@ -130,8 +158,6 @@ def _need_rows(sizing: Sizing) -> list[tuple[str, str, str]]:
             ("cores for compression, with headroom", cores, ""),
             ("recorder servers, with headroom", parts, ""),
         ]
-    if sizing.raw_capacity_bytes > need.capacity_bytes:
-        rows.insert(5, ("raw capacity of drives", human_bytes(sizing.raw_capacity_bytes), ""))
     return [row for row in rows if not row[1].startswith("0 B")]
 
 
@@ -172,11 +198,10 @@ def _block_sections(block: BlockFigures, before: str = "") -> Iterator[Section]:
         _holds_text(block),
         f"for the throughput {most}{_fraction(block.for_throughput)} blocks,"
         f" for the capacity {_fraction(block.for_capacity)}{f' {block.medium}s' if block.medium else ''}",
-        f"{most if block.decides == 'throughput' else ''}{blocks}{media_text(block, block.media)}:"
-        f" {_decision(block)}",
+        f"{at_most(block)}{blocks}{media_text(block, block.media)}: {_decision(block)}",
     ]
     if block.price is not None:
-        lines.append(f"price of the blocks: {block.price:,.0f} {block.currency}".rstrip())
+        lines.append(f"price of the blocks: {at_most(block)}{block.price:,.0f} {block.currency}".rstrip())
     lines += [f"{stage.name}: {stage.meaning}" for stage in block.stages if stage.meaning]
     if block.source:
         lines.append(f"source: {block.source}{f', {block.url}' if block.url else ''}")
