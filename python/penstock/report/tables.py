@@ -15,9 +15,9 @@ from penstock.model.catalogue import Detector
 from penstock.model.events import CheckReport, RecoverReport
 from penstock.model.filters import FoundFilter
 from penstock.model.findings import (
+    CHANGED,
     NO_CHECKSUMS,
     NO_ENTRY,
-    CHANGED,
     NO_ROWS,
     NOT_HDF5,
     TRUNCATED,
