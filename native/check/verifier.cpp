@@ -292,7 +292,8 @@ bool Verifier::check_checksum(const ChunkTask& task, std::uint32_t crc) {
   }
   findings_.add({Level::error, "a chunk's checksum is wrong", where(task), fmt::format("CRC-32C {:08x}", *task.crc),
                  fmt::format("CRC-32C {:08x}", crc),
-                 "the stored bytes changed after they were written: restore this chunk from a copy"});
+                 "the stored bytes changed after they were written: restore the file from a copy. Other frames are not "
+                 "affected"});
   hold(task);
   return false;
 }

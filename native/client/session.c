@@ -36,6 +36,9 @@ static int bounded(size_t size) { return size < 400 ? (int)size : 400; }
 
 static int closed_early(pst_session* session) {
   const uint64_t left = session->window.count;
+  if (session->closed_at_start && session->sent_below == 0)
+    return pst_fail(session, PENSTOCK_PROBLEM, "%s:%s: the series \"%.80s\" had been closed already%s%.200s",
+                    session->host, session->port, session->name, session->problem[0] ? "; " : "", session->problem);
   return pst_fail(session, PENSTOCK_PROBLEM,
                   "%s:%s: the recorder closed the series \"%.80s\": %.200s; %llu frames were not acknowledged",
                   session->host, session->port, session->name,
@@ -124,6 +127,7 @@ static int handle(pst_session* session, const pst_reply* reply) {
         "were sent: its acknowledgements are not reliable",
         session->host, session->port, (unsigned long long)reply->safe_below, session->name,
         (unsigned long long)session->sent_below);
+  if (reply->kind == PST_CLOSED) session->closed_at_start = !session->answered;
   session->answered = 1;
   session->fruitless = 0;
   if (reply->safe_below > session->counts[PENSTOCK_COUNT_SAFE_BELOW])

@@ -41,6 +41,7 @@ typedef struct pst_session {
 
   /* The series. */
   int over, ending, closed;
+  int closed_at_start;         /* in answer to the start, which was sent with the flag `resume` */
   int stopped;                 /* the recorder was, on purpose: nobody is there to connect to */
   char state[PST_ERROR_BYTES]; /* of penstock_state() */
   char ended_by[32];

@@ -322,7 +322,7 @@ def recorder_line(event: RecorderProgress) -> str:
     if event.pool_bytes:
         parts.append(f"pool {100 * event.pool_used_bytes / event.pool_bytes:.0f} %")
     if event.rejected:
-        parts.append(f"{event.rejected} rejected")
+        parts.append(f"{event.rejected} rejected since the recorder's start")
     return ", ".join(parts)
 
 

@@ -258,6 +258,21 @@ TEST(Client, ASeriesThatIsLeftIsNotEnded) {
   EXPECT_EQ(receiver.sink.frame_count(), 2u);
 }
 
+TEST(Client, ASeriesThatHadBeenClosedIsNamedSo) {
+  Receiver receiver;
+  auto options = options_for(receiver.port);
+  Series first(options);
+  first.send(image_of(0));
+  first.end();
+  options.resume = true;
+  const auto [status, words] = thrown_by([&] {
+    Series again(options);
+    again.send(image_of(1));
+  });
+  EXPECT_EQ(status, PENSTOCK_PROBLEM);
+  EXPECT_NE(words.find("had been closed already"), std::string::npos) << words;
+}
+
 TEST(Client, OneThatOthersCrowdOutConnectsAgain) {
   const auto listener = listen_on("127.0.0.1", 0, 0).value();
   const std::jthread receiver([&] {
