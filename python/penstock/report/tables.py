@@ -351,11 +351,12 @@ def recovery_lines(report: RecoverReport) -> list[str]:
     would = "" if report.written else "would be "
     if report.way == "seal":
         return [looked, f"the file {would or 'is '}sealed: {there}", *remarks]
-    what = (
-        f"{counted(report.recovered, 'chunk')} {would}put into HDF5's structures, which are rebuilt"
-        if report.way == "rebuild"
-        else f"{counted(report.recovered, 'chunk')} that the index lacked {would}put into it"
-    )
+    if report.way == "rebuild":
+        what = f"{counted(report.recovered, 'chunk')} {would}put into HDF5's structures, which are rebuilt"
+    elif report.recovered:
+        what = f"{counted(report.recovered, 'chunk')} that the index lacked {would}put into it"
+    else:
+        what = f"the index lacks no chunk; the rest of the file {would or 'is '}completed"
     damaged = f", {counted(report.damaged, 'damaged chunk')} left out" if report.damaged else ""
     return [
         looked,
