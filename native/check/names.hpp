@@ -17,6 +17,8 @@ inline constexpr const char* member_names_path = "/entry/penstock/members";
 inline constexpr const char* unfinished_series = "the series is not finished";
 /// A finding: a recovery ended while it rebuilt HDF5's structures.
 inline constexpr const char* unfinished_recovery = "the recovery is not finished";
+/// A finding: of one that the recorder made.
+inline constexpr const char* missing_dataset = "a dataset of the description is missing from the file";
 /// A finding: another program opened the finished file for writing, or cut it off.
 inline constexpr const char* changed_file = "the file was changed since it was closed";
 /// A finding: of a file without segments.

@@ -127,7 +127,7 @@ Subject* SegmentWalk::compare_dataset(const store::ChunkedNode& node) {
   if (found == nullptr && !found_.description->members && has_no_rows(node.path))
     found_.channel_without_rows = node.path;
   if (found == nullptr && tree.failure.empty() && tree.find(node.path) == nullptr)
-    add(Level::error, "a dataset of the description is missing from the file", node.path);
+    add(Level::error, std::string(missing_dataset), node.path);
   if (node.assembled && tree.failure.empty()) compare_assembled(node);
   if (found == nullptr) return nullptr;
   if (node.frame_shape.size() < found->info().shape.size()) found->frame_dimensions = node.frame_shape.size();
@@ -142,14 +142,16 @@ Subject* SegmentWalk::compare_dataset(const store::ChunkedNode& node) {
   return found;
 }
 
-/// Columns, and values such as masks. What HDF5 cannot read has its own findings.
+/// Columns, and values such as masks. A link may lead to one that was moved. What HDF5 cannot read has its own
+/// findings.
 void SegmentWalk::require_others() {
   const auto& tree = segmented_.tree;
   if (!tree.failure.empty() || !tree.unreadable.empty()) return;
   const auto require = [&](const std::string& path) {
     if (tree.find(path) == nullptr)
-      add(Level::error, "a dataset of the description is missing from the file", path, {}, {},
-          "another program removed it, or a recovery could not bring it back: copy the file again from its source");
+      add(Level::warning, std::string(missing_dataset), path, {}, {},
+          "another program removed or moved it, or a recovery could not bring it back: copy the file again from its "
+          "source");
   };
   for (const auto& node : found_.description->columns) require(node.path);
   for (const auto& node : found_.description->values) require(node.path);
@@ -159,7 +161,7 @@ void SegmentWalk::require_others() {
 void SegmentWalk::compare_assembled(const store::ChunkedNode& node) {
   const auto& path = node.assembled->path;
   const auto* dataset = segmented_.tree.find(path);
-  if (dataset == nullptr) return add(Level::error, "a dataset of the description is missing from the file", path);
+  if (dataset == nullptr) return add(Level::error, std::string(missing_dataset), path);
   const auto expected = node.assembled->frame_shape(node.frame_shape);
   const auto& info = dataset->info;
   const bool same_frames =

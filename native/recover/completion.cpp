@@ -59,11 +59,15 @@ Result<void> lock_when_free(File& file) {
   return locked;
 }
 
-bool was_completed(const check::Tree& tree) {
+bool has_final_counts(const check::Tree& tree) {
   const auto* column = tree.find(check::state_path);
-  if (column == nullptr) return true;
+  if (column == nullptr) return false;
   const auto& attributes = column->info.attributes;
   return std::any_of(attributes.begin(), attributes.end(), [](const auto& each) { return each.name == "received"; });
+}
+
+bool was_completed(const check::Tree& tree) {
+  return tree.find(check::state_path) == nullptr || has_final_counts(tree);
 }
 
 Bytes states_of(const check::Tree& tree) {

@@ -24,6 +24,9 @@ namespace penstock::recover {
 /// for it: that one ends by itself within two seconds, and holds the lock until then.
 Result<void> lock_when_free(File& file);
 
+/// Whether the states have the counts that a recorder, or a recovery, writes last.
+bool has_final_counts(const check::Tree& tree);
+
 /// Closing a file takes several steps, of which the last writes how many frames are in which state. A recorder that
 /// died between them leaves a file that is not marked as open.
 bool was_completed(const check::Tree& tree);

@@ -360,13 +360,12 @@ Result<void> Recovery::read_index() {
   }
   if (tree_.undecided) return undecided(tree_, plan_.file);
   if (segments_.no_description) PEN_TRY(describe_by_tree(*file_, tree_, segments_, findings_), "{}", plan_.file);
-  const bool is_finished = !left_.marked_open && changes_.empty();
   const auto beyond = beyond_end(tree_, left_.file_bytes);
   // HDF5 wants as many bytes as its superblock says, though nothing that it needs is in those that are gone.
   if (beyond.empty() && left_.used_bytes - left_.file_bytes <= lost_bytes_max && is_usable(tree_, segments_)) {
     before_ = frames_before(tree_, segments_.description, left_.file_bytes);
     report_damaged_id(tree_, segments_, findings_);
-    if (is_finished) report_removed_mark(tree_, segments_, plan_.file, findings_);
+    if (!left_.marked_open && changes_.empty()) report_removed_mark(tree_, segments_, plan_.file, findings_);
     if (segments_.description.members) return {};
     for (const auto& node : segments_.description.datasets)
       indexed_.push_back(std::make_unique<check::IndexTable>(tree_.find(node.path)->chunks));
@@ -376,8 +375,14 @@ Result<void> Recovery::read_index() {
   auto why = tree_.failure;
   if (why.empty() && !parts.empty()) why = parts.front().path + ": " + parts.front().why;
   if (why.empty()) why = beyond;
-  if (why.empty() && is_finished) return changed_by_another(tree_, segments_, plan_.file);
-  if (why.empty()) why = fmt::format("{} is missing, or differs from its description", missing_part(tree_, segments_));
+  if (const auto missing = missing_part(tree_, segments_); why.empty() && !missing.empty()) {
+    // A program that changes a finished file and dies leaves it marked as open.
+    const bool is_finished = changes_.empty() && (!left_.marked_open || has_final_counts(tree_));
+    const bool is_asked_for = master_ != nullptr && master_->plan_.rebuild;
+    if (is_finished && !is_asked_for) return changed_by_another(missing, plan_.file);
+    why = fmt::format("{} is missing, or differs from its description", missing);
+  }
+  if (why.empty()) why = fmt::format("its superblock names {} of {} bytes", left_.used_bytes, left_.file_bytes);
   if (names_chunks_beyond_end(tree_, left_.file_bytes))
     findings_.add({Level::error,
                    "the file ends before chunks that its index names",
@@ -572,7 +577,7 @@ Result<void> Recovery::choose_members() {
     auto plan = plan_;
     plan.file = path;
     plan.series.reset();
-    plan.rebuild = false;  // of the master alone
+    plan.rebuild = false;  // of the master, and of members that need it
     Recovery one(env_, plan, tell_, cancelled_);
     one.set_master(*this);
     PEN_ASSIGN(auto report, one.run());

@@ -68,14 +68,14 @@ Error undecided(const check::Tree& tree, const std::string& file) {
                     file, why);
 }
 
-Error changed_by_another(const check::Tree& tree, const Segments& segments, const std::string& file) {
+Error changed_by_another(const std::string& missing, const std::string& file) {
   return make_error(
-      Errc::corrupt,
+      Errc::refused,
       "{} was finished, and another program changed it: {} is missing, or differs from its description; nothing was "
       "written. Copy the file again from its source, or, if it is the only copy, rebuild what is outside its frames, "
       "as "
       "it was recorded, with `penstock recover --rebuild`. That removes what other programs added: copy it first",
-      file, missing_part(tree, segments));
+      file, missing);
 }
 
 void report_removed_mark(const check::Tree& tree, const Segments& segments, const std::string& file,
@@ -88,12 +88,12 @@ void report_removed_mark(const check::Tree& tree, const Segments& segments, cons
 
 void report_damaged_id(const check::Tree& tree, const Segments& segments, check::Findings& findings) {
   const auto* value = tree.root_attribute(check::file_id_attribute);
-  if (segments.no_description || value == nullptr) return;
-  const auto* text = std::get_if<std::string>(value);
+  if (segments.no_description || tree.root_attribute(check::format_attribute) == nullptr) return;
+  const auto* text = value == nullptr ? nullptr : std::get_if<std::string>(value);
   const auto of_segments = store::format::to_hex(segments.file_id);
   if (text != nullptr && *text == of_segments) return;
   findings.add({check::Level::error, "the file's identity is corrupt", fmt::format("/@{}", check::file_id_attribute),
-                fmt::format("{}, as its segments have", of_segments), text == nullptr ? "no text" : *text,
+                fmt::format("{}, as its segments have", of_segments), text == nullptr ? "none" : *text,
                 "copy the file again from its source; `penstock recover --rebuild` corrects it if this is the only "
                 "copy"});
 }

@@ -27,7 +27,7 @@ Error undecided(const check::Tree& tree, const std::string& file);
 
 /// Of a finished file that HDF5 can read, and that lacks a part. It is not rebuilt unasked: what other programs added
 /// to it would be lost.
-Error changed_by_another(const check::Tree& tree, const Segments& segments, const std::string& file);
+Error changed_by_another(const std::string& missing, const std::string& file);
 
 /// Until a file is complete it is marked as open. Who has removed that mark has opened it for writing. Of a file
 /// without the mark.

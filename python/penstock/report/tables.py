@@ -16,6 +16,7 @@ from penstock.model.events import CheckReport, RecoverReport
 from penstock.model.filters import FoundFilter
 from penstock.model.findings import (
     CHANGED,
+    MISSING_DATASET,
     NO_CHECKSUMS,
     NO_ENTRY,
     NO_ROWS,
@@ -260,6 +261,9 @@ def _state(report: CheckReport) -> Text:
         lacks = "UNFINISHED: the file is open for writing"
     elif without := [each.actual.partition(":")[0] for each in report.findings if each.what == NO_ROWS]:
         lacks = f"times of {', '.join(without)} are missing"
+    elif gone := [each.where for each in report.findings if each.what == MISSING_DATASET]:
+        more = f" and {len(gone) - 1} more" if gone[1:] else ""
+        lacks = f"CHANGED since it was closed: {gone[0]}{more} missing"
     elif any(each.what == CHANGED for each in report.findings):
         lacks = "CHANGED since it was closed"
     return Text(f"no damage, but {lacks}", style="bold yellow") if lacks else Text("fine", style="bold green")

@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -63,24 +64,51 @@ def test_recovery_keeps_what_another_program_wrote_where_the_seal_was(recorded: 
         assert numpy.array_equal(content["results"][behind:], values[behind:])
 
 
-def test_a_finished_file_is_not_rebuilt_unasked(recorded: Recorded, run: Run) -> None:
+RECEIVED = "/entry/penstock/timing/received"
+CHANGE_AND_DIE = """
+import os, sys, h5py, numpy
+content = h5py.File(sys.argv[1], "r+")
+content["results"] = numpy.arange(10)
+del content[sys.argv[2]]
+content.flush()
+os._exit(0 if sys.argv[3:] else content.close() or 0)
+"""
+
+
+@pytest.mark.parametrize("dies", [(), ("dies",)], ids=["closed", "left open"])
+def test_a_finished_file_is_not_rebuilt_unasked(recorded: Recorded, run: Run, dies: tuple[str, ...]) -> None:
     """A rebuild would drop what another program added to it."""
     file = recorded(images_of("uint16"))
-    with h5py.File(file, "r+") as content:
-        content["results"] = numpy.arange(10)
-        del content["/entry/penstock/timing/received"]
-    checked = run("check", str(file))
-    assert checked.returncode == 1
-    assert "/entry/penstock/timing/received" in checked.stdout
+    subprocess.run([sys.executable, "-c", CHANGE_AND_DIE, file, RECEIVED, *dies], check=True)
     refused = run("recover", str(file))
     assert refused.returncode == 1
-    assert "/entry/penstock/timing/received is missing" in refused.stderr
-    with h5py.File(file) as content:
-        assert (content["results"][:] == numpy.arange(10)).all()
+    assert f"{RECEIVED} is missing" in refused.stderr
+    if not dies:
+        assert (
+            run("check", str(file)).stdout.splitlines()[-1]
+            == f"no damage, but CHANGED since it was closed: {RECEIVED} missing"
+        )
+        with h5py.File(file) as content:
+            assert (content["results"][:] == numpy.arange(10)).all()
     assert run("recover", str(file), "--rebuild").returncode == 1  # the column's rows are lost
     with h5py.File(file) as content:
         assert "results" not in content
         assert content["/entry/data/data"].shape[0] == len(images_of("uint16"))
+
+
+def test_a_file_of_a_series_is_not_rebuilt_unasked_either(recorded: Recorded, run: Run) -> None:
+    """Nothing is written to the first file meanwhile: its states would say that these frames never came."""
+    file = recorded(images_of("uint16"), "--frames-per-file", "2")
+    states = h5py.File(file)["/entry/penstock/frame_state"][:]
+    with h5py.File(file.with_name("s_member_1.h5"), "r+") as content:
+        del content["/entry/data/data"]
+    refused = run("recover", str(file))
+    assert refused.returncode == 1
+    assert "s_member_1.h5" in refused.stderr
+    with h5py.File(file) as content:
+        assert (content["/entry/penstock/frame_state"][:] == states).all()
+    assert run("recover", str(file), "--rebuild").returncode == 0
+    assert run("check", str(file), "--require-complete").returncode == 0
 
 
 @pytest.mark.slow

@@ -531,6 +531,23 @@ def test_tiers_show_the_same_bound_everywhere(tmp_path: Path) -> None:
     assert [each for each in before if each not in ("at most", "(answer: yes);")] == []
 
 
+def test_a_tier_that_fills_up_needs_no_more_than_the_bound_at_first(tmp_path: Path) -> None:
+    """In its last years the capacity decides, and the number of blocks is no bound."""
+    steps = [step_of("rate", frames_document()), step_of("full speed", fast_run(10.0).document)]
+    open_end = verdict_of(*steps, search=searched(held_hz=20.0, not_held_hz=None, ended="top"))
+    (tmp_path / "verdict.json").write_text(open_end.model_dump_json(), encoding="utf-8")
+    detector = ("2xeiger2-4m", "--hours-per-day", "8", "--days-per-week", "5", "--retention", "10y")
+    tiers = ("--tier", "fast=3d", "--tier", "old,block=disk-server-exos-x20", "--years", "8")
+    shown = invoke(*detector, *tiers, "--measured", str(tmp_path / "verdict.json")).stdout
+    table = shown[shown.index("kept at its end") :]
+    bounds = [
+        "at most" in next(line for line in table.splitlines() if line.strip().startswith(f"{year} "))
+        for year in range(1, 9)
+    ]
+    assert bounds[0]
+    assert not bounds[-1]
+
+
 @pytest.mark.parametrize(
     ("document", "why"),
     [

@@ -286,6 +286,14 @@ def blocks_and_media(block: BlockFigures, capacity_bytes: float, grown: float = 
     return _with_redundancy(count, block.parts_on_blocks), whole(number) if block.medium else 0
 
 
+def is_bound_of_year(block: BlockFigures, capacity_bytes: float, grown: float) -> bool:
+    """Returns whether fewer blocks than `blocks_and_media` may do, as `BlockFigures.is_upper_bound` does."""
+    if block.measured is None or not block.measured.at_least or block.decides == "redundancy":
+        return False
+    number = capacity_bytes / block.capacity_bytes
+    return _decides(block.for_throughput * grown, number, has_media=bool(block.medium)) == "throughput"
+
+
 def whole(number: float) -> int:
     """Returns the number of units, rounded up except for rounding errors."""
     return math.ceil(number * (1 - _ROUNDING))

@@ -276,7 +276,8 @@ def size(
         links=_links_of_all(together.links, beamlines),
         servers=_servers_of_all(together.servers, beamlines),
         need=need,
-        raw_capacity_bytes=need.capacity_bytes * (redundancy.factor if redundancy else 1.0),
+        raw_capacity_bytes=(redundancy.factor if redundancy else 1.0)
+        * (sum(each.need.capacity_bytes for each in tiers) if tiers else need.capacity_bytes),
         blocks=found_blocks,
         raw_volumes=volumes([(each.raw_bytes_per_s * each.duty, each.days_per_week) for each in detectors]),
         volumes=_volumes(detectors, assumptions),

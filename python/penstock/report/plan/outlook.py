@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from penstock.model.plan.ages import human_age
-from penstock.model.plan.blocks import BlockFigures
-from penstock.model.plan.outlook import Volumes
+from penstock.model.plan.blocks import BlockFigures, is_bound_of_year
+from penstock.model.plan.outlook import Volumes, YearNeed
 from penstock.model.plan.sizing import ServerNeed, Sizing
 from penstock.model.plan.tiers import TierNeed
 from penstock.model.text import counted
@@ -131,15 +131,21 @@ def blocks_text(block: BlockFigures) -> str:
     return f"{at_most(block)}{block.blocks} x {block.name}{media_text(block, block.media)}"
 
 
+def _year_blocks(year: YearNeed, tier: int, block: BlockFigures, grown: float) -> str:
+    most = "at most " if is_bound_of_year(block, year.tier_bytes[tier], grown) else ""
+    return f"{most}{year.tier_blocks[tier]}{media_text(block, year.tier_media[tier])}"
+
+
 def _years_title(sizing: Sizing) -> str:
     growth = sizing.assumptions.growth
     return f"Years, with {human_percent(growth)} growth per year" if growth else "Years, without growth"
 
 
 def _years_table(sizing: Sizing) -> tuple[tuple[str, ...], list[tuple[str, ...]], list[str]]:
+    growth = sizing.assumptions.growth
     tiers = [f"capacity, {tier.name}" for tier in sizing.tiers]
-    with_blocks = [(n, tier.name) for n, tier in enumerate(sizing.tiers) if tier.block is not None]
-    blocks = [f"blocks, {name}" for _, name in with_blocks]
+    with_blocks = [(n, tier.block) for n, tier in enumerate(sizing.tiers) if tier.block is not None]
+    blocks = [f"blocks, {sizing.tiers[n].name}" for n, _ in with_blocks]
     header = ("year", "written", "kept at its end", "capacity", "added", *tiers, *blocks)
     rows = [
         (
@@ -149,11 +155,7 @@ def _years_table(sizing: Sizing) -> tuple[tuple[str, ...], list[tuple[str, ...]]
             human_bytes(each.capacity_bytes),
             human_bytes(each.added_bytes),
             *(human_bytes(on_tier) for on_tier in each.tier_bytes),
-            *(
-                f"{at_most(sizing.tiers[n].block)}{each.tier_blocks[n]}"
-                f"{media_text(sizing.tiers[n].block, each.tier_media[n])}"
-                for n, _ in with_blocks
-            ),
+            *(_year_blocks(each, n, block, (1 + growth) ** (each.year - 1)) for n, block in with_blocks),
         )
         for each in sizing.years
     ]
@@ -161,6 +163,6 @@ def _years_table(sizing: Sizing) -> tuple[tuple[str, ...], list[tuple[str, ...]]
         "storage starts empty; what is kept is for the busiest days, and capacity includes the maximum fill"
         " level"
     ]
-    if sizing.assumptions.growth:
+    if growth:
         lines.append("all other tables are for the rates of the first year")
     return header, rows, lines

@@ -145,7 +145,7 @@ def _need_rows(sizing: Sizing) -> list[tuple[str, str, str]]:
             ("capacity of the tiers together", together, ""),
             ("capacity without tiers", human_bytes(need.capacity_bytes), ""),
         ]
-    if sizing.raw_capacity_bytes > need.capacity_bytes:
+    if sizing.raw_capacity_bytes > capacity_bytes(sizing):
         rows.append(("raw capacity of drives", human_bytes(sizing.raw_capacity_bytes), ""))
     if sizing.detectors:
         parts = f"{servers.servers} (cores: {servers.for_cores or 'none'}, network: {servers.for_network})"
