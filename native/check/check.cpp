@@ -346,6 +346,7 @@ void Check::verify_members() {
   const auto& datasets = segments_.description->datasets;
   const auto& members = *segments_.description->members;
   std::vector<std::string> paths;
+  paths.reserve(datasets.size());
   for (const auto& node : datasets) paths.push_back(node.path);
   member_frames_.emplace(std::move(paths));
   if (member_) return add(Level::error, "a file with frames has such files itself", plan_.file);
