@@ -53,6 +53,19 @@ def hold_signals() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
 
 
+@contextlib.contextmanager
+def signals_blocked() -> Iterator[None]:
+    """A Python program that is started meanwhile gets SIGINT and SIGTERM in hold_signals(), and none before.
+
+    An interrupt that comes while it loads modules may be lost: importlib ignores exceptions in its callbacks.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _hold(number: int, _frame: object) -> None:
     note_signal()  # a write that waits for its reader gives up then
     if _held:

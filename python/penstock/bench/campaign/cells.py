@@ -23,6 +23,7 @@ from penstock.model.events import LoadProgress
 from penstock.model.storage_url import Place
 from penstock.programs.logs import LOGS
 from penstock.programs.process import forwarding_signals
+from penstock.programs.signals import signals_blocked
 
 WORKER = "penstock.bench.campaign.worker"
 Trouble = Callable[[str], None]
@@ -104,9 +105,10 @@ def run_inside(
         verbose=LOGS.verbose,
     )
     command = [*inside, sys.executable, "-m", WORKER]
-    worker = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0
-    )
+    with signals_blocked():
+        worker = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0
+        )
     signalled = _Signalled(worker)
     with worker, forwarding_signals(signalled):
         assert worker.stdin is not None

@@ -1,6 +1,6 @@
 """Makes one run of a campaign inside of a laboratory: `python -m penstock.bench.campaign.worker`.
 
-Its input is a CellRequest, its output are lines with a CellWord each.
+Its input is a CellRequest, its output are lines with a CellWord each. It is started with signals blocked.
 """
 
 import sys
@@ -11,7 +11,7 @@ from penstock.bench.run.run import Telling
 from penstock.bench.run.workloads import WORKLOADS
 from penstock.model.errors import InterruptedRunError, PenstockError
 from penstock.programs.logs import LOGS
-from penstock.programs.signals import ending_like_ctrl_c
+from penstock.programs.signals import ending_like_ctrl_c, hold_signals
 
 
 def _say(word: CellWord) -> None:
@@ -30,6 +30,7 @@ def cell_of(request: CellRequest) -> Cell:
 
 
 def main() -> int:
+    hold_signals()
     request = CellRequest.model_validate_json(sys.stdin.read())
     LOGS.verbose = request.verbose
     telling = Telling(
