@@ -220,11 +220,16 @@ def recovered(file: Path) -> RecoverReport:
 
 
 def assert_clean(file: Path) -> None:
+    assert errors_of(file) == []
+
+
+def errors_of(file: Path) -> list[str]:
+    """What `penstock check` calls damage."""
     with within(WAIT_S):
         report = check(check_plan(file, None), lambda _: None)
     wrong = [found for found in report.findings if found.level == "error"]
-    assert report.ok, wrong
-    assert not wrong, wrong
+    assert report.ok == (not wrong), wrong
+    return [found.what for found in wrong]
 
 
 @contextlib.contextmanager
