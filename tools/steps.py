@@ -65,6 +65,9 @@ def limit_s() -> float:
 # if the kernel shares the processors between sessions first.
 GIVING_WAY = ("sh", "-c", 'echo 19 2>/dev/null >/proc/self/autogroup; exec chrt --idle 0 "$@"', "sh")
 
+# A shell ignores SIGINT in what it starts with `&`, and nohup SIGHUP. Children inherit that; tests send both.
+HEEDING_SIGNALS = ("env", "--default-signal")
+
 
 class Runner:
     """Runs the steps. Only one thread runs tests, and one other prepares later steps beside them."""
@@ -173,7 +176,7 @@ class Runner:
     ) -> tuple[int, float, bool]:
         """Exit code, processor-seconds, and whether it was ended because the tests wait for it."""
         process = subprocess.Popen(
-            (*GIVING_WAY, *command.arguments) if gives_way else command.arguments,
+            (*HEEDING_SIGNALS, *(GIVING_WAY if gives_way else ()), *command.arguments),
             cwd=ROOT,
             env={**os.environ, **command.environment},
             stdout=output if beside else subprocess.PIPE,

@@ -27,8 +27,8 @@ Result<void> lock_when_free(File& file);
 /// Whether the states have the counts that a recorder, or a recovery, writes last.
 bool has_final_counts(const check::Tree& tree);
 
-/// Closing a file takes several steps, of which the last writes how many frames are in which state. A recorder that
-/// died between them leaves a file that is not marked as open.
+/// Whether a recorder, or a recovery, closed the file to the end. The mark of an unfinished file does not tell:
+/// programs like h5clear remove it, and so does a recorder whose closing fails after that step.
 bool was_completed(const check::Tree& tree);
 
 /// One a frame; empty where the file has none. Lives as long as the tree.

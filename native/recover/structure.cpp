@@ -73,17 +73,17 @@ Error changed_by_another(const std::string& missing, const std::string& file) {
       Errc::refused,
       "{} was finished, and another program changed it: {} is missing, or differs from its description; nothing was "
       "written. Copy the file again from its source, or, if it is the only copy, rebuild what is outside its frames, "
-      "as "
-      "it was recorded, with `penstock recover --rebuild`. That removes what other programs added: copy it first",
+      "as it was recorded, with `penstock recover --rebuild`. That removes what other programs added: copy it first",
       file, missing);
 }
 
 void report_removed_mark(const check::Tree& tree, const Segments& segments, const std::string& file,
                          check::Findings& findings) {
   if (segments.no_description || !segments.description.sealed || was_completed(tree)) return;
-  findings.add({check::Level::error, "another program opened the file before it was complete", file,
-                "the mark of an unfinished file", "none, as after h5clear",
-                "it may have cut off frames that HDF5's index did not have yet: restore the file from another copy"});
+  findings.add({check::Level::error, "the file lacks the mark of an unfinished file", file,
+                "the mark, as the recorder did not close the file", "none, as after h5clear, or a failed closing",
+                "a program that opened the file may have cut off frames that HDF5's index did not have yet: restore "
+                "the file from another copy"});
 }
 
 void report_damaged_id(const check::Tree& tree, const Segments& segments, check::Findings& findings) {

@@ -116,7 +116,7 @@ def test_a_recovery_says_that_h5clear_may_have_cut_off_frames(left: Path, run: R
     subprocess.run(["h5clear", "-s", left], check=True)
     recovered = run("recover", str(left))
     assert recovered.returncode == 1
-    assert "another program opened the file before it was complete" in recovered.stdout, recovered.stdout
+    assert "the file lacks the mark of an unfinished file" in recovered.stdout, recovered.stdout
 
 
 def require_changed_and_whole(checked: "subprocess.CompletedProcess[str]") -> None:

@@ -224,6 +224,18 @@ except KeyboardInterrupt:
     print("interrupted")
 """
 
+IN_BACKGROUND = """
+import signal, sys
+from pathlib import Path
+import steps
+from steps import Command, Runner, Step
+
+steps.RESULTS = Path(sys.argv[1])
+for number in (signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+Runner({"only": Step((), (Command("tests", ("grep", "SigIgn", "/proc/self/status")),))}).run()
+"""
+
 
 def run(tmp_path: Path, program: str, *arguments: str, **environment: str) -> list[str]:
     ended = subprocess.run(
@@ -307,6 +319,11 @@ def test_command_that_hangs_is_killed_later_on_a_slow_machine(
 
 def test_interrupted_runner_ends_at_once(tmp_path: Path) -> None:
     assert run(tmp_path, INTERRUPTED)[-1] == "interrupted"
+
+
+def test_tests_heed_signals_though_the_runner_was_started_in_the_background(tmp_path: Path) -> None:
+    ignored = int(run(tmp_path, IN_BACKGROUND)[-1].split()[-1], 16)
+    assert not ignored & (1 << signal.SIGINT - 1 | 1 << signal.SIGHUP - 1)
 
 
 @pytest.mark.parametrize("name", ["plain", "with blank", "link"])

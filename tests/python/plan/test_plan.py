@@ -532,7 +532,7 @@ def test_tiers_show_the_same_bound_everywhere(tmp_path: Path) -> None:
 
 
 def test_a_tier_that_fills_up_needs_no_more_than_the_bound_at_first(tmp_path: Path) -> None:
-    """In its last years the capacity decides, and the number of blocks is no bound."""
+    """In the last years the capacity decides, so the number of blocks is exact."""
     steps = [step_of("rate", frames_document()), step_of("full speed", fast_run(10.0).document)]
     open_end = verdict_of(*steps, search=searched(held_hz=20.0, not_held_hz=None, ended="top"))
     (tmp_path / "verdict.json").write_text(open_end.model_dump_json(), encoding="utf-8")
