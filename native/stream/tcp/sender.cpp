@@ -147,6 +147,7 @@ Result<void> TcpSenderSession::check_open() const {
 Result<void> TcpSenderSession::connect(std::chrono::nanoseconds patience) {
   const auto give_up_ns = deadline_after(patience);
   bool told = false;
+  std::optional<Error> refusal;
   // A receiver that closes the connection with a reason is there, and answers at once.
   auto tell_ns = monotonic_ns() + (started_ && reason_.empty() ? 0 : first_wait_ns);
   for (auto pause = first_pause;; pause = std::min(2 * pause, last_pause)) {
@@ -163,8 +164,11 @@ Result<void> TcpSenderSession::connect(std::chrono::nanoseconds patience) {
     const bool hopeless = code != Errc::disconnected && code != Errc::timed_out && code != Errc::no_place;
     const auto left = std::chrono::nanoseconds(std::max<std::int64_t>(give_up_ns - monotonic_ns(), 0));
     if (!hopeless) std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(pause, left));
-    // An attempt that has no time left would not end with the reason that this one has.
-    if (hopeless || monotonic_ns() >= give_up_ns) return connected;
+    if (code == Errc::no_place) refusal = connected.error();
+    if (!hopeless && monotonic_ns() < give_up_ns) continue;
+    // An attempt that had no time left does not have the reason of the ones before.
+    if (code == Errc::timed_out && refusal) return *refusal;
+    return connected;
   }
 }
 

@@ -25,6 +25,7 @@ std::int64_t begin_to_ask() {
   return asked_ns;
 }
 
+/// To be asked before the last look for the answer: this thread may not have had a processor in between.
 bool is_too_late(std::int64_t asked_ns) { return monotonic_ns() - asked_ns > answer_patience_ns; }
 
 }  // namespace
@@ -33,12 +34,12 @@ bool TcpSession::is_there(const std::string& series_unique_id) {
   if (has_hung_up()) return false;
   const auto asked_ns = begin_to_ask();
   answer(series_unique_id);
-  while (!has_hung_up()) {
+  for (bool late = false;; late = is_too_late(asked_ns)) {
+    if (has_hung_up()) return false;
     if (acknowledges(asked_ns)) return !has_hung_up();
-    if (is_too_late(asked_ns)) return false;
+    if (late) return false;
     std::this_thread::sleep_for(answer_poll);
   }
-  return false;
 }
 
 std::shared_ptr<Socket> TcpSession::socket() const {
@@ -394,8 +395,9 @@ void TcpSeriesTable::end_lost(std::string_view client) {
   if (sessions.empty()) return;
   const auto asked_ns = begin_to_ask();
   for (const auto& [unique_id, session] : sessions) session->answer(unique_id);
-  while (!sessions.empty() && !is_too_late(asked_ns)) {
+  for (bool late = false; !sessions.empty() && !late;) {
     std::this_thread::sleep_for(answer_poll);
+    late = is_too_late(asked_ns);
     std::erase_if(sessions,
                   [&](const auto& each) { return is_no_matter(each) || each.second->acknowledges(asked_ns); });
   }
