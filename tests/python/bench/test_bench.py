@@ -234,14 +234,12 @@ def test_a_killed_run_is_cleaned_and_files_of_users_with_its_names_stay(
     options = ("--frame-size", "4KiB", "--rate", "100", "--seconds", "600", "--yes")
     with popen("bench", "frames", str(tmp_path), *options) as process:
         wait_for_files(process, tmp_path)
-        process.kill()
-        process.communicate(timeout=60)
+        kill_with_generator(process)
     assert len(list(tmp_path.iterdir())) == 2
     unasked = run("bench", "clean", str(tmp_path))
     assert unasked.returncode == 2  # nobody said yes
     assert "nothing was removed" in unasked.stderr
     assert "--dry-run" not in unasked.stderr
-    wait_until_alone(tmp_path)
     (folder,) = tmp_path.glob("penstock-bench-*")
     taken, later = (folder / f"frame-{number:09}.bin" for number in (0, 59_999))
     taken.unlink()
@@ -351,15 +349,13 @@ def state_of(thread: Path) -> str:
     return (thread / "stat").read_text().rpartition(")")[2].split()[0]
 
 
-def wait_until_alone(target: Path) -> None:
-    """The generator ends with its command, a moment later."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        before = set(target.glob("penstock-bench-*/*"))
-        time.sleep(0.3)
-        if before == set(target.glob("penstock-bench-*/*")):
-            return
-    raise AssertionError("the generator goes on after its command was killed")
+def kill_with_generator(process: "subprocess.Popen[str]") -> None:
+    """Kills a command, and waits until its load generator has ended, too."""
+    generators = psutil.Process(process.pid).children()
+    process.kill()
+    process.communicate(timeout=60)
+    _, alive = psutil.wait_procs(generators, timeout=60)
+    assert alive == []
 
 
 def test_plans_show_what_will_be_written_and_write_nothing(run: RunCommand, tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_threads_run_on_the_processors_that_were_asked_for(run: RunCommand, list
 
     watcher = threading.Thread(target=look)
     watcher.start()
-    finished = run("bench", "network", other.address, "--cpus", str(cpu), *SHORT)
+    finished = run("bench", "network", other.address, "--cpus", str(cpu), *SHORT, "--seconds", "1")
     done.set()
     watcher.join()
     assert seen == {str(cpu)}, finished.stderr
