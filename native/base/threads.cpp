@@ -37,9 +37,9 @@ CpuMask here() {
 void set_cpus(Role role, CpuMask cpus) { table()[static_cast<std::size_t>(role)] = std::move(cpus); }
 
 void begin_thread(const char* name, Role role) {
-  pthread_setname_np(pthread_self(), name);
-  begin_account(name);
   go_to(table()[static_cast<std::size_t>(role)]);
+  pthread_setname_np(pthread_self(), name);  // once a thread shows its name, it runs where it will stay
+  begin_account(name);
 }
 
 InRole::InRole(Role role) {

@@ -195,7 +195,7 @@ def test_a_target_that_is_taken_away_changes_nothing_in_mid_run(tmp_path: Path) 
     """Its folder is open, and files are made in that."""
     at = tmp_path / "at"
     at.mkdir()
-    frames = {"kind": "frames", "frames": 300, "frame_bytes": 4096, "rate_hz": 100, "buffer_frames": 100}
+    frames = {"kind": "frames", "frames": 300, "frame_bytes": 4096, "rate_hz": 100, "buffer_frames": 300}
     with mounted(at, "-t", "tmpfs", "tmpfs"):
         run = Load(BACK_ENDS["posix"].plan(at) | {"workload": frames}, tmp_path)
         run.until(lambda: len(list(at.iterdir())) > 20)

@@ -158,6 +158,17 @@ def with_metadata(number: int, frames: Frames) -> dict[str, object]:
     return {**image, "user_data": arrays}
 
 
+def wait_for_rows(path: Path, rows: int) -> None:
+    """Waits until a growing file contains this many rows of metadata: they are written in batches."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError, KeyError), h5py.File(path, swmr=True) as file:
+            if numpy.isfinite(file["/entry/metadata/array_0"][:, 0]).sum() >= rows:
+                return
+        time.sleep(0.1)
+    raise AssertionError(f"{path} does not contain {rows} rows of metadata")
+
+
 @pytest.mark.usefixtures("without_privilege")
 def test_a_disk_that_metadata_fills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What frames bring along cannot be written: the recorder lives and tells it, and keeps what it had."""
@@ -176,7 +187,7 @@ def test_a_disk_that_metadata_fills(tmp_path: Path, monkeypatch: pytest.MonkeyPa
                     detector.send(with_metadata(sent, frames))
                     sent += 1
                     if sent == 600:
-                        time.sleep(2)  # rows are written in batches: these while there is room
+                        wait_for_rows(place.folder / "full.h5", 550)  # while there is room
                 detector.send({"type": "end", **IDENTITY, "series_unique_id": "full"})
                 end = recorder.until(RecorderSeriesEnd)
             assert psutil.pid_exists(recorder.pids[0])

@@ -96,24 +96,29 @@ def test_stream_writes_and_reads_what_was_written(run: RunCommand, target: Path)
         last = max(thread.done_s or 0 for thread in measured.threads)
         assert phase.bytes_per_s == pytest.approx((32 << 20) / last)
     assert result.streams[1].mismatches == 0
-    assert {check.name: check.outcome for check in result.checks}["data read equals data written"] == "ok"
-    # 32 MiB take no second: such figures are marked as not to be used.
-    assert result.validity == "invalid"
-    assert finished.returncode == 4
+    outcomes = {check.name: check.outcome for check in result.checks}
+    assert outcomes["data read equals data written"] == "ok"
+    # 32 MiB take no second, but on a busy machine: such figures are marked as not to be used.
+    too_short = all(phase.too_short for phase in result.streams)
+    assert (outcomes["long enough (write)"] == "failed") == too_short
+    assert result.validity == "invalid" or not too_short
+    assert finished.returncode == (4 if result.validity == "invalid" else 0)
     assert list(target.iterdir()) == []
 
 
 def test_several_transfers_of_a_thread_are_under_way(run: RunCommand, target: Path) -> None:
-    options = ("--queue-depth", "8", "--size", "16MiB", "--transfer", "1MiB", "--yes", "--json")
-    result = valid_run(run("bench", "stream", str(target), *options).stdout)
+    options = ("--queue-depth", "8", "--size", "256MiB", "--transfer", "1MiB", "--sync", "none")
+    result = valid_run(run("bench", "stream", str(target), *options, "--yes", "--json").stdout)
     assert result.document.storage is not None
     assert result.document.storage.queue_depth == 8
-    assert [phase.bytes for phase in result.streams] == [16 << 20] * 2
+    assert [phase.bytes for phase in result.streams] == [256 << 20] * 2
     assert result.streams[1].mismatches == 0
     # With one under way the times of all transfers fit into the phase; with eight they are longer than it.
     written = (result.document.phases or [])[0]
+    (thread,) = written.threads
     together_ns = sum(lowest * count for lowest, _, count in written.times.service.buckets)
-    assert together_ns > 2e9 * (written.threads[0].done_s or 0)
+    done_ns = 1e9 * (thread.done_s or 0)
+    assert together_ns > max(done_ns, 2 * (done_ns - thread.waited_ns))
 
 
 @pytest.mark.parametrize("order", ["sequential", "random"])
@@ -229,14 +234,12 @@ def test_a_killed_run_is_cleaned_and_files_of_users_with_its_names_stay(
     options = ("--frame-size", "4KiB", "--rate", "100", "--seconds", "600", "--yes")
     with popen("bench", "frames", str(tmp_path), *options) as process:
         wait_for_files(process, tmp_path)
-        process.kill()
-        process.communicate(timeout=60)
+        kill_with_generator(process)
     assert len(list(tmp_path.iterdir())) == 2
     unasked = run("bench", "clean", str(tmp_path))
     assert unasked.returncode == 2  # nobody said yes
     assert "nothing was removed" in unasked.stderr
     assert "--dry-run" not in unasked.stderr
-    wait_until_alone(tmp_path)
     (folder,) = tmp_path.glob("penstock-bench-*")
     taken, later = (folder / f"frame-{number:09}.bin" for number in (0, 59_999))
     taken.unlink()
@@ -346,15 +349,13 @@ def state_of(thread: Path) -> str:
     return (thread / "stat").read_text().rpartition(")")[2].split()[0]
 
 
-def wait_until_alone(target: Path) -> None:
-    """The generator ends with its command, a moment later."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        before = set(target.glob("penstock-bench-*/*"))
-        time.sleep(0.3)
-        if before == set(target.glob("penstock-bench-*/*")):
-            return
-    raise AssertionError("the generator goes on after its command was killed")
+def kill_with_generator(process: "subprocess.Popen[str]") -> None:
+    """Kills a command, and waits until its load generator has ended, too."""
+    generators = psutil.Process(process.pid).children()
+    process.kill()
+    process.communicate(timeout=60)
+    _, alive = psutil.wait_procs(generators, timeout=60)
+    assert alive == []
 
 
 def test_plans_show_what_will_be_written_and_write_nothing(run: RunCommand, tmp_path: Path) -> None:

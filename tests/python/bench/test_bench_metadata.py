@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from marked import mark
+from test_bench import kill_with_generator
 from warm_command import popen
 
 from penstock.bench.data.folder import BenchFolder
@@ -97,9 +98,7 @@ def test_a_killed_run_is_cleaned_and_what_others_put_there_is_named(run: RunComm
     options = ("--items", "100000", "--depth", "1", "--branch", "2", "--only", "files", "--yes")
     with popen("bench", "metadata", str(tmp_path), *options) as process:
         wait_for_files(process, tmp_path)
-        process.kill()
-        process.communicate(timeout=60)
-    wait_until_alone(tmp_path)
+        kill_with_generator(process)
     (folder,) = tmp_path.iterdir()
     precious, taken = (folder / "metadata-000000000" / "t1" / name for name in ("precious", "f000-000000000"))
     taken.unlink(missing_ok=True)
@@ -143,17 +142,6 @@ def wait_for_files(process: "subprocess.Popen[str]", target: Path) -> None:
             return
         time.sleep(0.02)
     raise AssertionError(f"no file was made: {process.communicate(timeout=60)}")
-
-
-def wait_until_alone(target: Path) -> None:
-    """The generator ends with its command, a moment later."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        before = sum(1 for _ in target.rglob("*"))
-        time.sleep(0.3)
-        if before == sum(1 for _ in target.rglob("*")):
-            return
-    raise AssertionError("the generator goes on after its command was killed")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a tmpfs needs root")

@@ -17,6 +17,7 @@ from network_ends import SHORT, TOKEN, Listen, connect
 from network_namespaces import linked
 from test_bench import valid_run
 
+from penstock.bench.judge.network_checks import FAR_TOO_SHORT_S
 from penstock.bench.run.network import link_speed
 from penstock.bench.statistics.network_figures import network_figures
 from penstock.bench.statistics.values import values_of
@@ -44,9 +45,11 @@ def test_both_ends_here(run: RunCommand) -> None:
     names = list(values_of(result))
     assert names[:4] == ["up", "down", "both: up", "both: down"]
     assert names[4:6] == ["round trip 8 B p50", "round trip 8 B p99"]
-    # A third of a second tells nothing about a link.
-    assert finished.returncode == 4
-    assert {c.name: c.outcome for c in result.checks}["long enough (up)"] == "failed"
+    # A third of a second, if the machine does not make it longer, tells nothing about a link.
+    too_short = result.network.transfers[0].seconds < FAR_TOO_SHORT_S
+    assert ({c.name: c.outcome for c in result.checks}["long enough (up)"] == "failed") == too_short
+    assert result.validity == "invalid" or not too_short
+    assert finished.returncode == (4 if result.validity == "invalid" else 0)
 
 
 def test_every_byte_that_is_sent_is_counted_where_it_arrives(run: RunCommand) -> None:
@@ -87,7 +90,7 @@ def test_threads_run_on_the_processors_that_were_asked_for(run: RunCommand, list
 
     watcher = threading.Thread(target=look)
     watcher.start()
-    finished = run("bench", "network", other.address, "--cpus", str(cpu), *SHORT)
+    finished = run("bench", "network", other.address, "--cpus", str(cpu), *SHORT, "--seconds", "1")
     done.set()
     watcher.join()
     assert seen == {str(cpu)}, finished.stderr

@@ -280,7 +280,7 @@ def long_run(tmp_path: Path) -> Iterator[Callable[[str], Command]]:
 @pytest.mark.parametrize("mpi", MPIS)
 def test_an_interruption_leaves_the_figures_of_all_ranks(long_run: Callable[..., Command], mpi: str) -> None:
     command = long_run(mpi)
-    command.wait_for_files()
+    command.wait_for_files("*-00000001[13579].bin")  # rank 1 writes odd frames
     command.process.send_signal(signal.SIGINT)
     code, log = command.end()
     assert code == 1, log
@@ -290,7 +290,7 @@ def test_an_interruption_leaves_the_figures_of_all_ranks(long_run: Callable[...,
     assert result.document.job is not None
     assert len(result.document.job.parts) == 2
     assert result.document.generator is not None
-    assert all(writer.written > 0 for writer in result.document.generator.writers if writer.rank == 1)
+    assert sum(writer.written for writer in result.document.generator.writers if writer.rank == 1) > 0
     assert list(command.target.iterdir()) == []
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import h5py
 import hdf5plugin  # noqa: F401
 import numpy as np
+import psutil
 from conftest import Record
 from mid_series import native_recorder
 
@@ -122,29 +123,39 @@ def test_a_c_program_goes_on_after_kill_minus_nine(record: Record, tmp_path: Pat
     recorder = record(tmp_path, *address, listen=False)
     recorder.listening()
     sender = subprocess.Popen(
-        [str(program), f"127.0.0.1:{free_port}", "3000"],
+        [str(program), f"127.0.0.1:{free_port}"],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env=environment,
     )
     try:
         recorder.until(SeriesStart)
-        time.sleep(0.3)
+        wait_until_it_paused(sender.pid, 300)
         pid = native_recorder(recorder.process.pid)
         os.kill(pid, signal.SIGSTOP)
-        time.sleep(0.05)
+        wait_until_it_paused(sender.pid, 20)
         os.kill(pid, signal.SIGKILL)
         recorder.process.wait(60)
         recorder = record(tmp_path, *address, listen=False)
         said, _ = sender.communicate(timeout=100)
     finally:
         sender.kill()
-    status, acknowledged, resent, reconnects = (int(word) for word in said.split())
-    assert (status, acknowledged) == (0, 3000)
+    status, sent, acknowledged, resent, reconnects = (int(word) for word in said.split())
+    assert (status, acknowledged) == (0, sent)
     assert resent >= 1
     assert reconnects >= 1
     end = recorder.series_end()
     assert (end.missing, end.problem) == (0, None)
     with h5py.File(tmp_path / "from-c.h5") as file:
         data = file["/entry/data/data"][...]
-    assert (data == (np.arange(3000) % 65536)[:, None, None]).all()
+    assert (data == (np.arange(sent) % 65536)[:, None, None]).all()
+
+
+def wait_until_it_paused(pid: int, times: int) -> None:
+    """Waits for more pauses of a process. The sender pauses before each frame."""
+    process, deadline = psutil.Process(pid), time.monotonic() + 60
+    last = process.num_ctx_switches().voluntary + times
+    while process.num_ctx_switches().voluntary < last:
+        assert time.monotonic() < deadline, "it does not send"
+        time.sleep(0.01)

@@ -67,16 +67,18 @@ def test_silence_ends_the_child() -> None:
 
 
 def test_interrupt_ends_the_child() -> None:
+    def work() -> None:
+        notify("it began")
+        time.sleep(600)
+
     before = _children()
     former = signal.signal(
         signal.SIGINT, signal.default_int_handler
     )  # a shell may have started us without it
     try:
-        timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
-        timer.start()
+        timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):
-            run_aside(PATH, lambda: time.sleep(600), silence_s=500)
-        timer.join()
+            run_aside(PATH, work, lambda _: timer.start(), silence_s=100)
     finally:
         signal.signal(signal.SIGINT, former)
     assert _children() == before

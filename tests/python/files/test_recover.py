@@ -198,7 +198,7 @@ def test_the_end_is_when_the_last_frame_came(record: Record, run: Run, tmp_path:
     """The newest segment was sealed later."""
     recorder = record(tmp_path, "--codec", "none")
     with sent_frames(recorder, 4, of=8, pause_s=0.3):
-        time.sleep(1.5)  # the columns are written once a second
+        wait_for_times(tmp_path / "s.h5", 4)
         kill(recorder)
     done = run("recover", str(tmp_path / "s.h5"))
     assert done.returncode == 0, done.stderr
@@ -207,6 +207,17 @@ def test_the_end_is_when_the_last_frame_came(record: Record, run: Run, tmp_path:
         assert (file["/entry/penstock/frame_state"][...] == 1).sum() == 4
         end = datetime.datetime.fromisoformat(file["/entry/end_time"].asstr()[()])
         assert abs(end.timestamp() - received.max() / 1e9) < 0.001
+
+
+def wait_for_times(path: Path, frames: int) -> None:
+    """Waits until a growing file contains the times of this many frames."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError), h5py.File(path, swmr=True) as file:
+            if (file["/entry/penstock/timing/received"][...] > 0).sum() >= frames:
+                return
+        time.sleep(0.1)
+    raise AssertionError(f"{path} does not contain the times of {frames} frames")
 
 
 def test_salvage_marks_no_more_frames_as_lost_than_were_cut_off(

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import threading
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -197,12 +196,14 @@ def test_another_run_in_the_target_is_seen(tmp_path: Path) -> None:
         left.remove()
 
 
-def test_what_looks_at_a_folder_for_a_moment_takes_it_from_nobody(tmp_path: Path) -> None:
+def test_what_looks_at_a_folder_for_a_moment_takes_it_from_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = BenchFolder.make(tmp_path)
     folder.close()
     looking = os.open(folder.path, os.O_RDONLY)
     fcntl.flock(looking, fcntl.LOCK_SH)
-    threading.Timer(0.05, os.close, (looking,)).start()
+    monkeypatch.setattr("penstock.bench.data.folder.time.sleep", lambda _: os.close(looking))
     BenchFolder.left_at(folder.path).remove()
 
 

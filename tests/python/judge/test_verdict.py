@@ -18,6 +18,7 @@ from test_bench import wait_for_files
 from warm_command import popen
 
 from penstock.model.bench.runs import Run, Verdict
+from penstock.programs.locate import find_program
 
 SCHEMA = Path(__file__).resolve().parents[3] / "docs" / "reference" / "verdict.schema.json"
 SMALL = ("--rows", "64", "--columns", "64", "--rate", "20")
@@ -205,16 +206,20 @@ def test_a_target_that_vanishes_between_steps_costs_no_figures(tmp_path: Path) -
 
 
 def test_a_verdict_whose_document_cannot_be_written_is_shown(
-    run: RunCommand, memory: Path, tmp_path: Path
+    run: RunCommand, memory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody takes the place of the document while it measures: it stays theirs."""
     output, page = tmp_path / "verdict.json", tmp_path / "page.html"
+    generator = tmp_path / "bin" / "penstock-load"
+    generator.parent.mkdir()
+    first = f"[ -e '{output}' ] || printf mine >'{output}'"
+    generator.write_text(f'#!/bin/sh\n{first}\nexec {find_program(generator.name)} "$@"\n')
+    generator.chmod(0o755)
+    monkeypatch.setenv("PENSTOCK_BIN", str(generator.parent))
     options = ("--seconds", "2", "--quick", "--yes", "--output", str(output), "--report", str(page))
-    with popen("verdict", "custom", str(memory), *SMALL, *options) as process:
-        wait_for_files(process, memory, "full-speed-")
-        output.write_text("mine")
-        shown, log = process.communicate(timeout=60)
-    assert process.returncode in (2, 5), log
+    finished = run("verdict", "custom", str(memory), *SMALL, *options)
+    log, shown = finished.stderr, finished.stdout
+    assert finished.returncode in (2, 5), log
     assert "exists already" in log
     assert "Does it sustain the custom detector" in shown
     told = page.read_text(encoding="utf-8")

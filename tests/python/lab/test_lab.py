@@ -127,8 +127,11 @@ def _seconds_of_8_mib(file: Path) -> float:
 
 
 def _least_seconds_of_8_mib(file: Path) -> float:
-    """Of several: others may use the disk below."""
-    return min(_seconds_of_8_mib(file) for _ in range(4))
+    """Of several, until one of them is fast, for up to a minute: others may use the disk below."""
+    deadline = time.monotonic() + 60
+    while (seconds := _seconds_of_8_mib(file)) >= 0.7 and time.monotonic() < deadline:
+        pass
+    return seconds
 
 
 def test_a_disk_is_held_to_a_rate(run: Run, name: str) -> None:
@@ -189,7 +192,7 @@ def test_nothing_stays_when_a_watcher_is_killed(run: Run, name: str, kind: str, 
     for victim in victims:
         os.kill(victim, number)
     if whom == "both":
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while is_up(Place(name)) and time.monotonic() < deadline:
             time.sleep(0.02)
         assert run("lab", "list").returncode == 0  # it, or that of another test, removes what is left
@@ -211,23 +214,26 @@ def test_a_command_that_is_killed_before_its_request_leaves_nothing(name: str) -
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_command_that_is_killed_while_it_brings_one_up_leaves_nothing(name: str, kind: str) -> None:
+def test_a_command_that_is_killed_while_it_brings_one_up_leaves_nothing(
+    run: Run, name: str, kind: str
+) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")  # of the moment of the kill
     process = popen("lab", "up", kind, "--name", name, *SMALL)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not Place(name).log.exists() and time.monotonic() < deadline:
         time.sleep(0.001)
     time.sleep(random.Random(seed).uniform(0, 0.2 if kind == "xfs" else 1.5))
     process.kill()
     process.communicate()
     # If it was up at the moment of the kill, it stays, by intention; it may write its state a moment later.
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while traces(name) and not Place(name).state.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     if is_up(Place(name)):
         time.sleep(1.0)
-        subprocess.run([sys.executable, "-m", "penstock", "lab", "down", name], check=True)
+        down = run("lab", "down", name)
+        assert down.returncode == 0 or "does not exist" in down.stderr, down.stderr
     without_traces(name)
 
 
@@ -238,7 +244,7 @@ def test_it_lives_as_long_as_the_command_that_it_is_for(run: Run, name: str) -> 
     assert told.returncode == 7
     without_traces(name)
     process = popen("lab", "run", "xfs", "--name", name, *SMALL, "--", "sleep", "60")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not Place(name).state.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     sleeper = psutil.Process(process.pid).children()

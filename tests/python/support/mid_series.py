@@ -37,7 +37,7 @@ def ended_in_mid_series(
 ) -> Path:
     """The file of a recorder that came to its end after some more than `frames` frames."""
     recorder = record(folder, *options)
-    options = ("--series-name", "left", "--connect-timeout", "1", "--to", f"tcp://{recorder.address}")
+    options = ("--series-name", "left", "--connect-timeout", "120", "--to", f"tcp://{recorder.address}")
     sender = popen("simulate", *detector, *options, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         recorder.until(SeriesStart)
@@ -46,6 +46,7 @@ def ended_in_mid_series(
             assert isinstance(progress, RecorderProgress)
             if progress.frames_written > frames:
                 break
+            assert sender.poll() is None, "the sender ended before the recorder"
         end(recorder)
     finally:
         sender.terminate()
