@@ -5,18 +5,19 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy
 import pytest
 from conftest import Record, RecordCommand
-from warm_command import popen
 
-from penstock.model.events import RecorderProgress
+from penstock.client import Series
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 ALLOWED = sorted(os.sched_getaffinity(0))
-LARGE = ("custom", "--rows", "1024", "--columns", "2048", "--type", "uint16")
+LARGE = (1024, 2048)
 
 
 def child_of(recorder: RecordCommand) -> int:
@@ -42,21 +43,18 @@ def threads(pid: int) -> dict[str, set[str]]:
     return found
 
 
-def detector(address: str, *arguments: str) -> "subprocess.Popen[str]":
-    command = ("simulate", *LARGE, "--to", f"tcp://{address}", *arguments)
-    return popen(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
-def recording(
-    record: Record, tmp_path: Path, placement: str
-) -> tuple[RecordCommand, "subprocess.Popen[str]"]:
-    """A recorder in the middle of a series."""
+@contextmanager
+def recording(record: Record, tmp_path: Path, placement: str) -> Iterator[RecordCommand]:
+    """A recorder in the middle of a series, whose end is checked."""
     configuration = tmp_path / "record.yaml"
     configuration.write_text(f"machine: {placement}\n")
     recorder = record(tmp_path, str(configuration))
-    running = detector(recorder.address, "--frames", "60", "--rate", "30")
-    recorder.until(RecorderProgress)
-    return recorder, running
+    with Series(recorder.address, dtype="uint16", shape=LARGE, name="s") as series:
+        for number in range(8):
+            series.send(numpy.zeros(LARGE, "uint16"), number=number)
+        series.wait_acknowledged(60)
+        yield recorder
+    assert recorder.series_end().problem is None
 
 
 def all_of(cpus: list[int]) -> str:
@@ -73,29 +71,26 @@ def all_of(cpus: list[int]) -> str:
 @pytest.mark.skipif(len(ALLOWED) < 2, reason="needs two processors")
 def test_threads_run_where_they_are_placed(record: Record, tmp_path: Path) -> None:
     one, two = ALLOWED[0], ALLOWED[1]
-    recorder, running = recording(record, tmp_path, f'{{receive: "{one}", compress: "{two}", index: {one}}}')
-    found = threads(child_of(recorder))
+    placement = f'{{receive: "{one}", compress: "{two}", index: {one}}}'
+    with recording(record, tmp_path, placement) as recorder:
+        found = threads(child_of(recorder))
     assert found["pen-receive"] == found["pen-accept"] == found["pen-reply"] == {str(one)}
     assert found["pen-compress"] == {str(two)}
     assert found["pen-index"] == {str(one)}
     # They are started by threads that have a place, and have none themselves.
     assert found["pen-write"] == found["pen-time"] == found["pen-watch"] == {all_of(ALLOWED)}
-    assert recorder.series_end().problem is None
-    assert running.wait(60) == 0
 
 
 @pytest.mark.skipif(len(ALLOWED) < 2, reason="needs two processors")
 def test_nothing_is_pinned_unless_asked_for_and_a_given_mask_holds(record: Record, tmp_path: Path) -> None:
     os.sched_setaffinity(0, {ALLOWED[1]})
     try:
-        recorder, running = recording(record, tmp_path, "{}")
+        with recording(record, tmp_path, "{}") as recorder:
+            found = threads(child_of(recorder))
     finally:
         os.sched_setaffinity(0, ALLOWED)
-    found = threads(child_of(recorder))
     assert {name for name in found if name.startswith("pen-")} >= {"pen-receive", "pen-compress", "pen-write"}
     assert set().union(*found.values()) == {str(ALLOWED[1])}
-    recorder.series_end()
-    assert running.wait(60) == 0
 
 
 def test_a_processor_that_is_not_there_is_refused(run: Run, tmp_path: Path) -> None:
@@ -182,10 +177,8 @@ def test_the_pool_is_made_of_transparent_huge_pages_or_not(
     setting = Path("/sys/kernel/mm/transparent_hugepage/enabled")
     if not setting.exists() or "[madvise]" not in setting.read_text():
         pytest.skip("the kernel gives transparent huge pages to nobody, or to everybody")
-    recorder, running = recording(record, tmp_path, f"{{huge_pages: {huge_pages}}}")
-    found = anonymous_huge_bytes(child_of(recorder))
-    assert recorder.series_end().problem is None
-    assert running.wait(60) == 0
+    with recording(record, tmp_path, f"{{huge_pages: {huge_pages}}}") as recorder:
+        found = anonymous_huge_bytes(child_of(recorder))
     if huge_pages == "off":
         assert found == 0
     elif found == 0:
@@ -194,10 +187,8 @@ def test_the_pool_is_made_of_transparent_huge_pages_or_not(
 
 @pytest.mark.slow
 def test_without_reserved_huge_pages_others_are_used_and_that_is_said(record: Record, tmp_path: Path) -> None:
-    recorder, running = recording(record, tmp_path, "{huge_pages: explicit}")
-    reserved = reserved_huge_bytes(child_of(recorder))
-    assert recorder.series_end().problem is None
-    assert running.wait(60) == 0
+    with recording(record, tmp_path, "{huge_pages: explicit}") as recorder:
+        reserved = reserved_huge_bytes(child_of(recorder))
     _, log = recorder.stop()
     if free_huge_pages() >= 128:  # of 2 MiB: the pool of 256 MiB
         assert reserved > 0

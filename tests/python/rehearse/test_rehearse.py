@@ -1,6 +1,7 @@
 """Short rehearsals with the real programs: the answer, the narrowest stage, and what is left behind."""
 
 import json
+import re
 import signal
 import time
 from pathlib import Path
@@ -14,9 +15,11 @@ from penstock.files.catalogue import Catalogue, Filter, default_path
 from penstock.model.bench.rehearsals import Rehearsal
 
 SMALL = ("custom", "--rows", "256", "--columns", "256", "--rate", "40")
-# Exit codes of "yes" and "cannot tell". The second is right, too, where other programs use the processors.
-WHATEVER_ELSE_RUNS = (0, 1)
-SHORT = ("--seconds", "2", "--search-time", "0", "--soak", "0", "--yes")
+# Exit codes of "yes", "no" and "cannot tell". Each is right where other programs use the processors.
+WHATEVER_ELSE_RUNS = (0, 1, 3)
+PATIENT = ("--buffer-seconds", "60")
+SHORT = ("--seconds", "2", "--search-time", "0", "--soak", "0", "--yes", *PATIENT)
+LATE = re.compile(r" late; the detector's buffer holds |the backlog grew by | were not indexed meanwhile$")
 
 
 def rehearse(*arguments: str, codes: tuple[int, ...] = (0,)) -> Rehearsal:
@@ -24,6 +27,16 @@ def rehearse(*arguments: str, codes: tuple[int, ...] = (0,)) -> Rehearsal:
     done = penstock("rehearse", *arguments, "--json")
     assert done.returncode in codes, done.stderr
     return Rehearsal.model_validate_json(done.stdout)
+
+
+def assert_complete(found: Rehearsal, frames: int) -> None:
+    """Every series has its frames as they were sent; at worst, frames were late."""
+    assert found.problem is None
+    assert (found.sent % frames, found.missing) == (0, 0)
+    series = [each for step in found.steps if step.kind == "rate" for each in step.series]
+    assert {(each.sent, each.compared, each.different) for each in series} == {(frames, frames, 0)}
+    shortcomings = [each for step in found.steps for each in step.shortcomings]
+    assert all(LATE.search(each) for each in shortcomings), shortcomings
 
 
 def configured(folder: Path, **settings: Any) -> str:
@@ -50,14 +63,12 @@ def test_every_frame_is_compared_and_nothing_is_left(target: Path, tmp_path: Pat
     page = tmp_path / "rehearsal.html"
     files = ("--output", str(document), "--report", str(page))
     found = rehearse(*SMALL, str(target), *SHORT, *files, codes=WHATEVER_ELSE_RUNS)
-    assert found.answer != "no"
-    assert found.problem is None
-    assert (found.sent % 80, found.missing) == (0, 0)
-    rate = next(step for step in found.steps if step.kind == "rate")
-    assert [(each.sent, each.compared, each.different) for each in rate.series] == [(80, 80, 0)]
-    assert [use.stage for use in rate.stages] == [
-        "sender", "network", "receive", "pool", "compress", "write", "storage", "index",
-    ]  # fmt: skip
+    assert_complete(found, 80)
+    for step in found.steps:
+        # Empty where the recorder reported too few metrics while frames were sent, on a busy machine.
+        assert [use.stage for use in step.stages] in ([], [
+            "sender", "network", "receive", "pool", "compress", "write", "storage", "index",
+        ])  # fmt: skip
     assert found.ratio is not None
     assert found.ratio > 1
     assert Rehearsal.model_validate_json(document.read_bytes()) == found
@@ -138,17 +149,15 @@ def test_replayed_images_are_compared(target: Path, tmp_path: Path) -> None:
     numpy.save(path, images)
     arguments = ("custom", "--rate", "40", str(target), *SHORT, "--replay", str(path), "--encoding", "bslz4")
     found = rehearse(*arguments, codes=WHATEVER_ELSE_RUNS)
-    assert found.answer != "no"
+    assert_complete(found, 80)
     assert found.images == str(path)
-    assert sum(each.compared for each in found.steps[-1].series) == 80
 
 
 def test_over_zmq_as_the_configuration_says(target: Path, tmp_path: Path) -> None:
     config = configured(tmp_path, sources=[{"kind": "zmq", "endpoint": "tcp://10.1.2.3:31001"}])
     found = rehearse(*SMALL, str(target), *SHORT, "--config", config, codes=WHATEVER_ELSE_RUNS)
     assert found.transport == "zmq"
-    assert found.answer != "no"
-    assert found.missing == 0
+    assert_complete(found, 80)
 
 
 @pytest.mark.slow
@@ -171,17 +180,13 @@ def test_dropped_frames_are_never_a_yes(target: Path, tmp_path: Path) -> None:
 def test_interrupt_leaves_a_document_and_no_folder(target: Path, tmp_path: Path) -> None:
     document = tmp_path / "rehearsal.json"
     arguments = (*SMALL, str(target), "--seconds", "1", "--soak", "300", "--search-time", "0", "--yes")
-    with popen("rehearse", *arguments, "--output", str(document)) as command:
-        deadline = time.monotonic() + 120
-        while not document.exists() or len(json.loads(document.read_text())["steps"]) < 2:
-            assert command.poll() is None, command.communicate()
-            assert time.monotonic() < deadline, document.exists() and document.read_text()
-            time.sleep(0.1)
-        time.sleep(1.5)
+    with popen("rehearse", *arguments, *PATIENT, "--output", str(document)) as command:
+        assert command.stderr is not None
+        assert any(" of 12000 frames" in line for line in command.stderr), "the soak does not begin"
         asked = time.monotonic()
         command.send_signal(signal.SIGINT)
-        assert command.wait(30) == 5, "no frame was lost, and it did not end"
-        assert time.monotonic() - asked < 10
+        assert command.wait(150) == 5, "no frame was lost, and it did not end"
+        assert time.monotonic() - asked < 120, "it did not wait for the end of the soak"
     found = Rehearsal.model_validate_json(document.read_bytes())
     assert found.problem == "it was interrupted"
     assert found.answer != "yes"

@@ -15,7 +15,10 @@ from penstock.model.errors import PenstockError
 
 
 def steady(job: Job, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Counts `hz` units a second from `late_s` after the start on, `units` at most."""
+    """Counts `hz` units per second from `late_s` after the start on, `units` at most.
+
+    Makes the file `touches` after its first unit, and waits at the end until the file `waits_for` exists.
+    """
     job.begin()
     time.sleep(parameters.get("late_s", 0.0))
     begun, done = time.monotonic(), 0
@@ -23,6 +26,10 @@ def steady(job: Job, parameters: dict[str, Any]) -> dict[str, Any]:
         done += 1
         time.sleep(max(0.0, begun + done / parameters["hz"] - time.monotonic()))
         job.done(1)
+        if done == 1 and "touches" in parameters:
+            Path(parameters["touches"]).touch()
+    while "waits_for" in parameters and not job.stopping and not Path(parameters["waits_for"]).exists():
+        time.sleep(0.01)
     return {"done": done}
 
 
@@ -74,7 +81,7 @@ def floods(job: Job, parameters: dict[str, Any]) -> dict[str, Any]:
 def leaves_a_child(job: Job, _parameters: dict[str, Any]) -> dict[str, Any]:
     """Which keeps the job's output open."""
     job.begin()
-    child = subprocess.Popen(["sleep", "300"])
+    child = subprocess.Popen(["sleep", "3000"])
     job.done(1)
     return {"child": child.pid}
 
@@ -93,6 +100,16 @@ def pauses(job: Job, parameters: dict[str, Any]) -> dict[str, Any]:
     job.begin()
     job.done(1)
     time.sleep(parameters["pause_s"])
+    job.done(1)
+    return {"has": "half"}
+
+
+def is_silent(job: Job, _parameters: dict[str, Any]) -> dict[str, Any]:
+    """Does nothing until it is stopped, and returns what it has."""
+    job.begin()
+    job.done(1)
+    while not job.stopping:
+        time.sleep(0.05)
     job.done(1)
     return {"has": "half"}
 

@@ -72,11 +72,15 @@ class Limited(Operations):
 
 
 class Wrong(Operations):
-    """The file `number` is stored with the content of another, or with one wrong byte."""
+    """The file `number` is stored with the content of another, or with one wrong byte.
+
+    No file is deleted before that one was read: on a busy machine a reader may come after its life.
+    """
 
     def __init__(self, folder: Path, what: str, number: int) -> None:
         super().__init__(folder)
         self._what, self._name = what, file_name(number)
+        self._was_read = folder.parent / "was-read"  # beside what the run removes
         self._current = ""
         self._before = b""
 
@@ -96,6 +100,15 @@ class Wrong(Operations):
         page = aligned(len(stored))
         page[:] = bytes(stored)
         super().write(descriptor, memoryview(page))
+
+    def open(self, name: str, size: int) -> int | None:
+        found = super().open(name, size)
+        if found is not None and name == self._name:
+            self._was_read.touch()  # a file that is open may be deleted
+        return found
+
+    def delete(self, name: str) -> bool:
+        return self._was_read.exists() and super().delete(name)
 
 
 def _operations(job: Job, parameters: dict[str, Any], role: str) -> Operations:

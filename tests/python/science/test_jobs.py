@@ -65,7 +65,11 @@ def test_jobs_that_begin_late_do_not_bias_the_rate(tmp_path: Path) -> None:
 
 
 def test_the_first_job_that_is_through_stops_all(tmp_path: Path) -> None:
-    jobs = [request_of("steady", tmp_path, hz=100, units=20), request_of("steady", tmp_path, hz=100)]
+    begins = str(tmp_path / "job 1 works")
+    jobs = [
+        request_of("steady", tmp_path, hz=100, units=20, waits_for=begins),
+        request_of("steady", tmp_path, hz=100, touches=begins),
+    ]
     begun = time.monotonic()
     outcome = run_jobs(jobs, seconds=60, until="first")
     assert time.monotonic() - begun < 30
@@ -111,11 +115,10 @@ def test_a_flood_without_lines_or_text_takes_no_memory(tmp_path: Path) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
 
 
-@pytest.mark.timeout(20)
 def test_what_a_job_started_ends_with_it(tmp_path: Path) -> None:
     ended = run_jobs([request_of("leaves_a_child", tmp_path)]).jobs[0].ended
     assert ended is not None
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while _runs(str(ended.result["child"])) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not _runs(str(ended.result["child"]))
@@ -129,7 +132,7 @@ def test_a_job_that_closes_its_output_and_stays_is_ended(tmp_path: Path) -> None
 
 
 def test_jobs_that_are_stopped_after_a_silence_have_not_succeeded(tmp_path: Path) -> None:
-    outcome = run_jobs([request_of("pauses", tmp_path, pause_s=3)], patience_s=1)
+    outcome = run_jobs([request_of("is_silent", tmp_path)], patience_s=1)
     assert outcome.jobs[0].problem is None
     assert outcome.problem == "no job did anything for 1 s, and all were stopped"
 
@@ -179,18 +182,33 @@ def test_an_interrupt_kills_jobs_whose_work_is_of_no_use(tmp_path: Path) -> None
     assert time.monotonic() - begun < 45, "a job that is asked to stop has a minute"
 
 
+def interrupt_when_jobs_start(count: int) -> None:
+    """Sends this process a SIGINT once it has so many more children."""
+    this = psutil.Process()
+    wanted = len(this.children()) + count
+
+    def interrupt() -> None:
+        deadline = time.monotonic() + 60
+        while len(this.children()) < wanted and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.3)  # this process waits for them by then
+        os.kill(this.pid, signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+
+
 @pytest.mark.slow
 def test_an_interrupt_before_the_start_ends_jobs_that_wait(tmp_path: Path) -> None:
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    interrupt_when_jobs_start(2)
     begun = time.monotonic()
     outcome = run_jobs([request_of("steady", tmp_path, hz=50), request_of("slow_to_start", tmp_path)], 60)
     assert outcome.interrupted
-    assert time.monotonic() - begun < 30
+    assert time.monotonic() - begun < 45
 
 
 def test_an_interrupt_while_jobs_beside_start_ends_them(tmp_path: Path) -> None:
-    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
     before = psutil.Process().children()
+    interrupt_when_jobs_start(1)
     with (
         pytest.raises(KeyboardInterrupt),
         JobsBeside([request_of("slow_to_start", tmp_path)], patience_s=60),

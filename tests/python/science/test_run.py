@@ -23,6 +23,9 @@ from penstock.model.yaml_file import parse_yaml
 
 def judged(outcome: TeamOutcome, slope: Slope) -> Found:
     assert outcome.problem is None
+    for job in outcome.jobs:  # a job that was late catches up: the slope may be steeper for a moment
+        last = job.reports[-1]
+        assert 0 < last.units <= 100 * (last.at_ns - outcome.go_ns) * 1e-9 + 1, "100 units per second are due"
     return Found([NamedValue(name="events", value=slope.per_s, unit="1/s", better="higher")], [])
 
 
@@ -41,7 +44,7 @@ def test_faults_begin_with_the_jobs_and_progress_has_its_time(tmp_path: Path) ->
     assert 0.5 < times[-1] < 60
     again = Run.model_validate_json(run.model_dump_json())
     assert again == run
-    assert 0 < values_of(run)["events"].value < 300, "of 200 that are due, fewer on a busy machine"
+    assert values_of(run)["events"].value > 0
     assert run.science is not None
     assert [job.problem for job in run.science.jobs] == [None, None]
 

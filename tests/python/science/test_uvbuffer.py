@@ -57,14 +57,15 @@ def limited(place: Path, patch: pytest.MonkeyPatch, kind: str, share: float, **c
     ],
 )
 def test_the_first_limit_is_named(memory: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    run = limited(memory, monkeypatch, kind, 0.4)
+    run = limited(memory, monkeypatch, kind, 0.4, seconds=4.8)
     assert run.science is not None
     assert run.science.findings[0].startswith(f"the first limit is {kind}: ")
     who = {"opens": "readers", "read bandwidth": "readers", "deletes": "the deleter"}.get(kind, "writers")
     assert re.search(
         rf"were due \([0-9.]+ %.*; {who} spent [0-9.]+ % of the time on it$", run.science.findings[0]
     )
-    assert 0.2 < values_of(run)[f"{kind} share"].value < 0.55
+    # Less than 0.4 where its processes were kept off the processor, which may take 3 of the 4.2 s that count.
+    assert 0.1 < values_of(run)[f"{kind} share"].value < 0.55
     assert check_of(run, "content")[0] == "ok"
     needed = derived_of(run)[f"storages for {kind}"].value
     assert needed == pytest.approx(_full(kind) / values_of(run)[kind].value, rel=0.011, abs=1)
@@ -114,7 +115,7 @@ def test_a_wrong_file_is_named_and_makes_the_run_invalid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str, said: str
 ) -> None:
     monkeypatch.setenv("LIMIT", wrong)
-    run = run_of(tmp_path, LIMITED)
+    run = run_of(tmp_path, LIMITED, seconds=5.0)  # the reader may be late by 4 s
     outcome, actual = check_of(run, "content")
     assert (outcome, run.validity) == ("failed", "invalid")
     assert actual.startswith(said)

@@ -41,8 +41,18 @@ ELEMENT = (20, 30)
 @pytest.fixture
 def quick(tmp_path: Path) -> str:
     """A configuration that waits for nothing long."""
-    config = tmp_path / "quick.yaml"
-    config.write_text("end_timeout_s: 0.3\nidle_timeout_s: 2\n", encoding="ascii")
+    return waiting(tmp_path, idle_s=2)
+
+
+@pytest.fixture
+def until_ends(tmp_path: Path) -> str:
+    """A configuration for series all of whose elements end."""
+    return waiting(tmp_path, idle_s=60)
+
+
+def waiting(folder: Path, idle_s: float) -> str:
+    config = folder / "waiting.yaml"
+    config.write_text(f"end_timeout_s: 0.3\nidle_timeout_s: {idle_s}\n", encoding="ascii")
     return str(config)
 
 
@@ -130,12 +140,12 @@ def test_each_element_goes_to_its_rank(run: Run, tmp_path: Path, mpi: str, eleme
 
 
 def test_elements_that_come_late_or_lack_frames(
-    record: Callable[..., Any], tmp_path: Path, quick: str
+    record: Callable[..., Any], tmp_path: Path, until_ends: str
 ) -> None:
     """Frames are whole when all elements are in; each element is acknowledged for itself."""
     grid = (2, 1)
     frames = whole_frames(5, grid)
-    recorder = record(tmp_path, quick)
+    recorder = record(tmp_path, until_ends)
     with Client(recorder.address) as upper, Client(recorder.address) as lower:
         upper.start("s", 5, ELEMENT, **element(grid, 0))
         for number, frame in enumerate(frames):
@@ -162,11 +172,11 @@ def test_elements_that_come_late_or_lack_frames(
 
 
 def test_an_element_that_comes_back_sends_again(
-    record: Callable[..., Any], tmp_path: Path, quick: str
+    record: Callable[..., Any], tmp_path: Path, until_ends: str
 ) -> None:
     grid = (1, 2)
     frames = whole_frames(4, grid)
-    recorder = record(tmp_path, quick)
+    recorder = record(tmp_path, until_ends)
     with Client(recorder.address) as left:
         left.start("s", 4, ELEMENT, **element(grid, 0))
         with Client(recorder.address) as right:
@@ -241,13 +251,15 @@ def test_masks_of_elements_are_put_together(record: Callable[..., Any], tmp_path
     assert np.array_equal(stored_mask, mask)
 
 
-def test_elements_over_zeromq(record: Callable[..., Any], tmp_path: Path, quick: str, free_port: int) -> None:
+def test_elements_over_zeromq(
+    record: Callable[..., Any], tmp_path: Path, until_ends: str, free_port: int
+) -> None:
     """Detectors that know nothing of Penstock but a user_data that their users set."""
     grid = (1, 2)
     frames = whole_frames(6, grid)
     endpoints = [f"tcp://127.0.0.1:{free_port}", "ipc://" + str(tmp_path / "right")]
     listen = [part for endpoint in endpoints for part in ("--zmq", endpoint)]
-    recorder = record(tmp_path, quick, *listen, "--series", "1", listen=False)
+    recorder = record(tmp_path, until_ends, *listen, "--series", "1", listen=False)
     identity = {"series_id": 1, "series_unique_id": "s"}
     with zmq.Context() as context:
         sockets = [context.socket(zmq.PUSH) for _ in endpoints]

@@ -34,8 +34,12 @@ MISSING, RECEIVED, DROPPED = 0, 1, 3
 
 @pytest.fixture
 def quick(tmp_path: Path) -> str:
-    config = tmp_path / "quick.yaml"
-    config.write_text("end_timeout_s: 0.6\nidle_timeout_s: 3\n", encoding="ascii")
+    return waiting(tmp_path, end_s=0.6, idle_s=3)
+
+
+def waiting(folder: Path, end_s: float, idle_s: float = 60) -> str:
+    config = folder / "waiting.yaml"
+    config.write_text(f"end_timeout_s: {end_s}\nidle_timeout_s: {idle_s}\n", encoding="ascii")
     return str(config)
 
 
@@ -92,7 +96,7 @@ def test_a_series_that_is_whole_needs_no_end_message(record: Record, tmp_path: P
             client.image("s", number, PIXELS[number])
         assert client.until(CLOSED)["problem"] is None
         client.send(END, {"type": "end", "series_id": 1, "series_unique_id": "s"})  # not refused
-        client.start("t", 1, SHAPE)
+        client.start("t", 0, SHAPE)  # with a number it might be closed before its end message
         client.image("t", 0, PIXELS[0])
         assert client.end("t")["problem"] is None
     ends = [recorder.series_end(), recorder.series_end()]
@@ -101,15 +105,14 @@ def test_a_series_that_is_whole_needs_no_end_message(record: Record, tmp_path: P
     assert not [event for event in recorder.events if isinstance(event, Rejected)]
 
 
-def test_a_source_that_falls_silent(
-    record: Record, run: Run, tmp_path: Path, quick: str, free_port: int
-) -> None:
+def test_a_source_that_falls_silent(record: Record, run: Run, tmp_path: Path, free_port: int) -> None:
     """A trigger may be waited for; behind the first frame, silence ends the series. The file is valid."""
     endpoint = f"tcp://127.0.0.1:{free_port}"
-    recorder = record(tmp_path, quick, *listening_on(endpoint), "--end-after", "0.5", listen=False)
+    patient = waiting(tmp_path, end_s=0.6)
+    recorder = record(tmp_path, patient, *listening_on(endpoint), "--end-after", "2", listen=False)
     with pushers(endpoint) as (detector,):
         detector.start(30)
-        time.sleep(1.2)
+        time.sleep(2.7)
         for number in range(12):
             detector.image(number)
         end = recorder.series_end()
@@ -159,13 +162,13 @@ def test_a_command_ends_the_series_and_the_next_one_is_recorded(
         job.close()
 
 
-@pytest.mark.parametrize("frames", [40, 0])
+@pytest.mark.parametrize(("frames", "end_timeout_s"), [(40, 60), (0, 3)])
 def test_the_end_overtakes_the_tail(
-    record: Record, tmp_path: Path, quick: str, free_port: int, frames: int
+    record: Record, tmp_path: Path, free_port: int, frames: int, end_timeout_s: int
 ) -> None:
     """Two sockets of one detector: the first says start and end, and the frames come through the other."""
     endpoints = [f"tcp://127.0.0.1:{free_port}", f"ipc://{tmp_path}/second"]
-    recorder = record(tmp_path, quick, *listening_on(*endpoints), listen=False)
+    recorder = record(tmp_path, waiting(tmp_path, end_timeout_s), *listening_on(*endpoints), listen=False)
     with pushers(*endpoints) as (first, second):
         first.start(frames)
         for number in range(0, 40, 2):
@@ -179,8 +182,8 @@ def test_the_end_overtakes_the_tail(
     assert states_of(end) == [RECEIVED] * 40
 
 
-def test_the_end_of_one_client_is_not_that_of_another(record: Record, tmp_path: Path, quick: str) -> None:
-    recorder = record(tmp_path, quick)
+def test_the_end_of_one_client_is_not_that_of_another(record: Record, tmp_path: Path) -> None:
+    recorder = record(tmp_path, waiting(tmp_path, end_s=0.6))
     with Client(recorder.address) as one, Client(recorder.address) as other:
         one.start("s", 0, SHAPE)
         other.start("s", 0, SHAPE, RESUME)
@@ -258,7 +261,7 @@ def test_a_start_that_comes_through_another_socket(
     with pushers(*endpoints) as (first, second):
         for number in range(10):
             second.image(number)
-        time.sleep(0.5)
+        time.sleep(0.1)
         first.start(10)
         first.send("end")
         end = recorder.series_end()
@@ -270,7 +273,7 @@ def test_sources_that_one_socket_hears(record: Record, tmp_path: Path, free_port
     endpoint = f"tcp://127.0.0.1:{free_port}"
     config = tmp_path / "bound.yaml"
     config.write_text(
-        f"end_timeout_s: 0.6\nsources: [{{kind: zmq, endpoint: '{endpoint}', bind: true}}]\n",
+        f"end_timeout_s: 3\nsources: [{{kind: zmq, endpoint: '{endpoint}', bind: true}}]\n",
         encoding="ascii",
     )
     recorder: RecordCommand = record(tmp_path, str(config), listen=False)
@@ -279,7 +282,7 @@ def test_sources_that_one_socket_hears(record: Record, tmp_path: Path, free_port
         recorder.until(SeriesStart)
         first.image(0)
         first.send("end")
-        time.sleep(0.2)
+        time.sleep(0.2)  # so that the frames come after it
         for number in (1, 2):
             second.image(number)
         end = recorder.series_end()
@@ -294,6 +297,8 @@ def test_the_end_is_that_of_the_data_and_not_of_the_file(record: Record, tmp_pat
         client.start("s", frames, PIXELS.shape[1:], frame_time=1000.0)
         for number in range(3):
             client.image("s", number, PIXELS[number])
+        while client.receive()[1]["safe_below"] < 3:
+            pass
         time.sleep(1.5)
         client.end("s")
     assert recorder.series_end().problem is None

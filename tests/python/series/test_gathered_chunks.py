@@ -21,6 +21,8 @@ from mid_series import ended_in_mid_series, native_recorder, stamps_are_right
 from plain_client import ACK, CLOSED, END, ERROR, HELLO, RESUME, START, Client, start_fields
 from test_independent_scanner import CHUNKS, walk
 
+from penstock.model.events import Note
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 FILL = 65535
 RECEIVED = 1  # docs/reference/file.md
@@ -380,7 +382,7 @@ def test_senders_whose_start_waits_for_a_file_bring_every_frame(
         for number, holder in enumerate(holders):
             holder.start(f"held-{number}", 1, (30, 40))
         left.send(START, start_fields("s", 40, (30, 40)))
-        time.sleep(0.3)
+        recorder.until(Note)  # the start waits
         right.send(START, start_fields("s", 40, (30, 40)), flags=RESUME)
         time.sleep(0.3)
         for first, sender in enumerate((left, right)):

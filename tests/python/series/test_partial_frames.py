@@ -1,7 +1,6 @@
 """Frames of which a channel never comes, and images with a channel that nobody declared."""
 
 import json
-import signal
 from pathlib import Path
 
 import h5py
@@ -10,6 +9,7 @@ import numpy
 import pytest
 from conftest import Record, Run
 from detector_stream import multi_dimensional
+from mid_series import kill
 from pulled_series import FRAMES, end, endpoints, image, noted, pull, start
 from pusher import Pusher
 
@@ -81,7 +81,7 @@ def test_recovery_knows_a_frame_that_lacks_a_channel(
             assert isinstance(event, RecorderProgress)
             if event.frames_written == 2:
                 break
-        recorder.process.send_signal(signal.SIGKILL)
+        kill(recorder)
     path = tmp_path / "s.h5"
     done = run("recover", str(path), *(["--rebuild"] if rebuild else []))
     assert done.returncode == (1 if rebuild else 0), "a rebuild cannot bring all columns back: " + done.stdout

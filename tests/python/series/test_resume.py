@@ -145,8 +145,10 @@ def test_killed_twice_at_random_moments_nothing_is_lost(
 def test_acknowledged_frames_keep_their_metadata_and_lack_only_times_of_the_recorder(
     record: Record, run: Run, tmp_path: Path, free_port: int
 ) -> None:
-    """Metadata are stored with the pixels, times of the recorder once a second."""
-    recorders = Recorders(record, tmp_path, free_port)
+    """Metadata are stored with the pixels, times of the recorder at each flush of the index."""
+    config = tmp_path / "seldom.yaml"
+    config.write_text("store: {flush_interval_ms: 600000}\n", encoding="ascii")
+    recorders = Recorders(record, tmp_path, free_port, str(config))
     pixels = np.arange(1200, dtype=np.uint16).reshape(SHAPE)
     with Series(
         f"127.0.0.1:{free_port}", dtype="uint16", shape=SHAPE, frames=30, name="on", reconnect_timeout=60
@@ -229,9 +231,12 @@ def test_a_resumed_file_is_read_while_it_grows(record: Record, tmp_path: Path, f
             send(client, "s", frames, range(4, 7))
             safe(client, 7)
             deadline = time.monotonic() + 30
-            while data.shape[0] < 7 and time.monotonic() < deadline:
-                data.refresh()
+            states = content["/entry/penstock/frame_state"]
+            # The index may have a later frame first: a frame is there once its state says so.
+            while list(states[:7]) != [1] * 7 and time.monotonic() < deadline:
                 time.sleep(0.01)
+                states.refresh()
+            data.refresh()  # after the states were read
             assert np.array_equal(data[...], frames[:7])
         send(client, "s", frames, [2, 7])
         assert client.end("s")["problem"] is None

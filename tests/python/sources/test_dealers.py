@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,17 +32,29 @@ def deal(endpoint: str, numbers: range, *, bind: bool, **more: Any) -> Dealer:
     plan = {"endpoint": endpoint, "series": "s", "frames": FRAMES, "pause_s": 0.005, "bind": bind}
     plan |= {"numbers": list(numbers), **more}
     script = Path(__file__).resolve().parents[1] / "support" / "dealer.py"
-    return subprocess.Popen(
-        [sys.executable, str(script), json.dumps(plan)], stdout=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, str(script), json.dumps(plan)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def begin(*dealers: Dealer) -> None:
+    """Has all of them begin together, once each is ready."""
+    for dealer in dealers:
+        assert dealer.stdout is not None
+        assert dealer.stdout.readline() == "ready\n"
+    for dealer in dealers:
+        assert dealer.stdin is not None
+        dealer.stdin.write("\n")
+        dealer.stdin.flush()
 
 
 @contextmanager
-def dealing(*dealers: Dealer) -> Iterator[None]:
+def dealing(*dealers: Dealer, later: Sequence[Dealer] = ()) -> Iterator[None]:
+    """Begins with `dealers`; those of `later` are only ended."""
     try:
+        begin(*dealers)
         yield
     finally:
-        for dealer in dealers:
+        for dealer in (*dealers, *later):
             dealer.kill()
             dealer.communicate(timeout=30)
 
@@ -63,7 +75,7 @@ def finish(*dealers: Dealer) -> None:
 
 def pull(record: Record, folder: Path, sources: list[dict[str, Any]]) -> RecordCommand:
     config = folder / "dealers.yaml"
-    given = {"sources": sources, "end_timeout_s": 2, "idle_timeout_s": 5, "series_limit": 1}
+    given = {"sources": sources, "end_timeout_s": 4, "idle_timeout_s": 60, "series_limit": 1}
     config.write_text(json.dumps(given), encoding="ascii")
     recorder = record(folder, str(config), listen=False)
     recorder.until(Listening)
@@ -110,15 +122,15 @@ def test_an_element_that_is_killed_and_begins_anew_completes_the_series(
     where = endpoints(2)
     recorder = pull(record, tmp_path, elements(where))
     dealers = [deal(endpoint, range(FRAMES), bind=True, element=i) for i, endpoint in enumerate(where)]
-    with dealing(*dealers):
+    again = deal(where[1], range(FRAMES), bind=True, element=1)
+    with dealing(*dealers, later=[again]):
         recorder.until(SeriesStart)
         until_sent(dealers[1], 40)
         dealers[1].send_signal(signal.SIGKILL)
         dealers[1].wait()
-        again = deal(where[1], range(FRAMES), bind=True, element=1)
-        with dealing(again):
-            finish(dealers[0], again)
-            ended = recorder.series_end()
+        begin(again)
+        finish(dealers[0], again)
+        ended = recorder.series_end()
     assert (ended.frames_received, ended.missing, ended.problem) == (FRAMES, 0, None)
     assert ended.duplicate > 0
     with h5py.File(ended.file) as file:

@@ -1,7 +1,8 @@
 """One of several detectors' ends of ZeroMQ, as a process that can be killed: python dealer.py JSON.
 
-It binds or connects PUSH at `endpoint`, sends the start, the images of `numbers` with a pause of `pause_s`
-after each, and the end, and prints each number when it is on its way.
+It binds or connects PUSH at `endpoint`, prints "ready", and waits for a line on stdin. With `bind` it binds
+after that line, because another process may still have the endpoint. It sends the start, the images of
+`numbers` with a pause of `pause_s` after each, and the end, and prints each number when it is on its way.
 Pixels tell their frame, and their element.
 """
 
@@ -50,7 +51,12 @@ def main() -> None:
     with zmq.Context() as context, context.socket(zmq.PUSH) as socket:
         socket.setsockopt(zmq.SNDTIMEO, 20_000)
         socket.setsockopt(zmq.LINGER, 10_000)
-        (socket.bind if plan["bind"] else socket.connect)(plan["endpoint"])
+        if not plan["bind"]:
+            socket.connect(plan["endpoint"])
+        print("ready", flush=True)
+        sys.stdin.readline()
+        if plan["bind"]:
+            socket.bind(plan["endpoint"])
         for message in messages(plan):
             socket.send(cbor2.dumps(cbor2.CBORTag(55799, message)))
             print(message.get("image_id", message["type"]), flush=True)
