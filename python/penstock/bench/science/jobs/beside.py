@@ -23,8 +23,8 @@ class JobsBeside:
         """Raises PenstockError if a job does not start."""
         if not self._requests:
             return self
-        self._thread.start()
         try:
+            self._thread.start()
             self._begun.wait()  # the jobs have a limit of their own
         except BaseException:  # Ctrl-C
             self.end()
@@ -42,7 +42,8 @@ class JobsBeside:
 
     def end(self) -> None:
         self._stop.set()
-        self._thread.join()
+        if self._thread.ident is not None:  # Ctrl-C may come before it starts
+            self._thread.join()
 
     def _run(self) -> None:
         try:
