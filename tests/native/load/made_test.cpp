@@ -136,13 +136,11 @@ TEST_F(MadeByARun, IsAllThatIsEverCreated) {
     for (int i = 0; hangs && i < 10'000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return {};
   };
-  auto plan = frames({{"rate_hz", 1000}, {"buffer_frames", 20}});
-  plan["drain_timeout_s"] = 0.1;
-  const auto outcome = run(plan, env);
+  on_progress = [&](const Json&) { stop = env.faults->writes >= 2; };  // both writers hang
+  const auto outcome = run(frames({{"frames", 100'000}, {"rate_hz", 1000}, {"buffer_frames", 20}}), env);
   ASSERT_TRUE(outcome) << outcome.error().message();
   EXPECT_TRUE(outcome->left_behind);
   hangs = false;
-  while (env.faults->writes < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (int i = 0; i < 30; ++i) {
     EXPECT_EQ(numbers_in(run_made["files"]), there()) << i;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -400,15 +400,30 @@ TEST_F(Metadata, AThreadInTheMiddleThatFailsEndsTheOthersSoon) {
 }
 
 TEST_F(Metadata, AThreadThatHangsIsLeftBehindAlone) {
-  std::promise<void> answer;
-  const auto answered = answer.get_future().share();
-  calls_.before = [answered](const std::string& call, const std::string& path) -> Result<void> {
-    if (call == "stat" && path.ends_with("f001-000000001")) answered.wait();
-    return {};
-  };
   auto impatient = plan({{"threads", 3}, {"folders", false}, {"depth", 0}});
-  impatient["drain_timeout_s"] = 0.3;
-  const auto measured = watched(impatient);
+  impatient["drain_timeout_s"] = 1;
+  const auto still_calls = [&] {
+    std::lock_guard lock(calls_.mutex);
+    return calls_.passed_on < calls_.begun;
+  };
+  Result<Measured> measured = make_error(Errc::internal, "not run");
+  // The other threads have a moment to end, in which a busy machine may not let them: then once more.
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    std::promise<void> answer;
+    const auto answered = answer.get_future().share();
+    calls_.before = [answered](const std::string& call, const std::string& path) -> Result<void> {
+      if (call == "stat" && path.ends_with("f001-000000001")) answered.wait();
+      return {};
+    };
+    measured = watched(impatient);
+    answer.set_value();
+    for (int i = 0; i < 6000 && still_calls(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ASSERT_FALSE(still_calls());
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it uses the folder of the test
+    if (!measured.ok() || !measured->problem.text().ends_with(" threads are stalled in the storage")) break;
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
   ASSERT_TRUE(measured);
   EXPECT_TRUE(measured->left_behind);
   EXPECT_EQ(measured->problem.text(), "1 thread is stalled in the storage");
@@ -417,14 +432,6 @@ TEST_F(Metadata, AThreadThatHangsIsLeftBehindAlone) {
   EXPECT_EQ(phases[1]["complete"], true);
   EXPECT_EQ(phases[2]["complete"], false);
   EXPECT_EQ(phases[2]["operations"], 7) << "of 9";
-  answer.set_value();
-  const auto still_calls = [&] {
-    std::lock_guard lock(calls_.mutex);
-    return calls_.passed_on < calls_.begun;
-  };
-  for (int i = 0; i < 1000 && still_calls(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_FALSE(still_calls());
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it uses the folder of the test
 }
 
 TEST_F(Metadata, AFolderThatDisappearsIsNamed) {
@@ -482,8 +489,8 @@ TEST_F(Metadata, AnInterruptionLeavesWhatWasMeasured) {
 
 TEST_F(Metadata, StorageThatHangsIsLeftBehind) {
   auto hanging = plan();
-  hanging["backend"] = {{"kind", "null"}, {"freeze_s", 3}};
-  hanging["drain_timeout_s"] = 0.5;
+  hanging["backend"] = {{"kind", "null"}, {"freeze_s", 60}};
+  hanging["drain_timeout_s"] = 3;
   auto outcome = run(hanging);
   ASSERT_TRUE(outcome);
   EXPECT_TRUE(outcome->left_behind);

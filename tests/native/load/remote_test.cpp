@@ -108,7 +108,6 @@ TEST(RemoteDav, AnEmptyDirectoryIsRemoved) {
 load::LoadPlan removal_of(const ScriptedHttp& http) {
   load::LoadPlan plan;
   plan.backend = load::RemotePlan{"http://" + http.host() + "/data", load::Sync::end};
-  plan.drain_timeout_s = 0.3;
   return plan;
 }
 
@@ -130,6 +129,7 @@ TEST(RemoteRemoval, NamesThatAreGoneAreNoProblem) {
 TEST(RemoteRemoval, AServerThatDoesNotAnswerIsNotWaitedForLong) {
   ScriptedHttp http({});
   auto plan = removal_of(http);
+  plan.drain_timeout_s = 0.3;
   plan.workload = load::RemovePlan{1, "bin", {}, true};
   const auto outcome = outcome_of(plan);
   EXPECT_EQ(outcome.document["problem"], "the server did not answer for 0.3 s");

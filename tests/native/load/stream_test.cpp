@@ -508,9 +508,9 @@ TEST_F(Stream, AnEndThatIsAskedForComesWhileStorageHangs) {
 
 TEST_F(Stream, StorageThatHangsIsLeftBehind) {
   const auto hanging =
-      Json{{"backend", {{"kind", "null"}, {"freeze_at_s", 0}, {"freeze_s", 3}}},
+      Json{{"backend", {{"kind", "null"}, {"freeze_at_s", 0}, {"freeze_s", 60}}},
            {"workload", {{"kind", "stream"}, {"threads", 2}, {"thread_bytes", 4000}, {"transfer_bytes", 1000}}},
-           {"drain_timeout_s", 0.2}};
+           {"drain_timeout_s", 3}};
   auto outcome = run(hanging);
   ASSERT_TRUE(outcome);
   EXPECT_TRUE(outcome->left_behind);

@@ -31,16 +31,19 @@ class Relay {
     thread_.join();
   }
   std::string address() const { return "127.0.0.1:" + std::to_string(listener_.port); }
-  void cut() { cut_ = true; }
+  /// Returns once the client's end is closed.
+  void cut() {
+    cut_ = true;
+    while (cut_) std::this_thread::sleep_for(1ms);
+  }
   int passed() const { return passed_; }
 
  private:
   void run() {
-    while (!over_) {
+    for (; !over_; cut_ = false) {
       if (!listener_.socket.readable(50ms).value()) continue;
       Socket client(::accept(listener_.socket.descriptor(), nullptr, nullptr));
       left_.push_back(connect_to("127.0.0.1", to_, 5s).value());
-      cut_ = false;
       ++passed_;
       while (!over_ && !cut_ && pass(client, left_.back()) && pass(left_.back(), client)) {
       }
@@ -96,7 +99,9 @@ class ClientsTest : public RecorderFixture {
 
 TEST_F(ClientsTest, AStorageThatWasFullIsNoProblemOnceAllFramesAreThere) {
   penstock::testing::FullDisk disk(false);
-  start(disk.env());
+  auto config = small_config();
+  config.end_timeout_s = 60;  // the series must not be closed before the client ends it
+  start(disk.env(), config);
   auto wanted = options();
   wanted.frames = 20;
   client::Series series(wanted);
@@ -104,8 +109,13 @@ TEST_F(ClientsTest, AStorageThatWasFullIsNoProblemOnceAllFramesAreThere) {
   series.wait_acknowledged(60'000);
   disk.fill();
   for (std::uint64_t number = 1; number < 20; ++number) series.send(image(number));
+  for (int i = 0; i < 1200 && series.state().empty(); ++i) {
+    std::this_thread::sleep_for(50ms);
+    series.poll();
+  }
+  EXPECT_NE(series.state().find("storage full"), std::string::npos) << series.state();
   std::thread later([&] {
-    std::this_thread::sleep_for(1s);
+    std::this_thread::sleep_for(200ms);
     disk.make_room();
   });
   EXPECT_NO_THROW(series.wait_acknowledged(60'000));
@@ -266,7 +276,6 @@ TEST_F(ClientsTest, ASenderOfAnElementComesBackAndAnotherOneIsRefused) {
     EXPECT_NE(std::string(error.what()).find("claims the same element"), std::string::npos) << error.what();
   }
   relay.cut();
-  std::this_thread::sleep_for(200ms);
   series.send(image(1));
   EXPECT_NO_THROW(series.wait_acknowledged(60'000));
   EXPECT_EQ(series.reconnects(), 1u);
@@ -299,9 +308,7 @@ TEST_F(ClientsTest, ADetectorsElementComesBackBeforeItsLossWasNoticed) {
     frame.number = FrameNumber{number};
     ASSERT_TRUE(sender->put(frame).ok());
     ASSERT_TRUE(sender->flush().ok());
-    if (number != 1) continue;
-    relay.cut();
-    std::this_thread::sleep_for(200ms);
+    if (number == 1) relay.cut();
   }
   for (int i = 0; i < 500 && relay.passed() < 2; ++i) {
     std::this_thread::sleep_for(20ms);

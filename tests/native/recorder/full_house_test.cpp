@@ -51,7 +51,7 @@ class FullHouse : public RecorderTest {
 };
 
 TEST_F(FullHouse, WhatFollowsAStartThatWaitsIsRecordedWhenAFileIsClosed) {
-  auto recorder = full_house();
+  auto recorder = full_house(3);  // or two frames would complete a series
   auto acks = std::make_shared<Acks>();
   ASSERT_TRUE(recorder->begin(series(3, "late"), acks).ok()) << "it waits";
   recorder->expect("late", acks);
@@ -202,16 +202,21 @@ TEST_F(FullHouse, AStartThatWaitedInVainIsTold) {
 
 TEST_F(FullHouse, ASeriesWhoseSenderDiedGivesItsPlaceToAnother) {
   config_.idle_timeout_s = 4;
-  auto recorder = full_house();
-  std::this_thread::sleep_for(2s);
-  for (unsigned i = 1; i < places_; ++i) ASSERT_TRUE(recorder->put(frame(0, "s" + std::to_string(i))).ok());
+  constexpr std::uint64_t frames = 6000;
+  auto recorder = full_house(frames);
   ASSERT_TRUE(recorder->begin(series(1, "another"), nullptr).ok());
-  for (int i = 0; i < 6000 && recorder->snapshot().complete_series == 0; ++i) std::this_thread::sleep_for(10ms);
+  std::uint64_t number = 0;
+  for (; number < frames - 1 && recorder->snapshot().complete_series == 0; ++number) {
+    for (unsigned i = 1; i < places_; ++i) ASSERT_TRUE(recorder->put(frame(number, "s" + std::to_string(i))).ok());
+    std::this_thread::sleep_for(10ms);
+  }
   EXPECT_EQ(recorder->put(frame(0, "s0")).error().code(), Errc::out_of_order) << "the idle one is closed";
-  EXPECT_TRUE(recorder->put(frame(1, "s1")).ok()) << "the others go on";
+  EXPECT_TRUE(recorder->put(frame(number, "s1")).ok()) << "the others go on";
   recorder->stop();
-  EXPECT_EQ(states("s0.h5"), (std::vector<std::uint8_t>{0, 0}));
-  EXPECT_EQ(states("s1.h5"), (std::vector<std::uint8_t>{1, 1}));
+  EXPECT_EQ(states("s0.h5"), std::vector<std::uint8_t>(frames, 0));
+  std::vector<std::uint8_t> of_others(frames, 0);
+  std::fill_n(of_others.begin(), number + 1, 1);
+  EXPECT_EQ(states("s1.h5"), of_others);
 }
 /// Two elements of a detector, or two pushers, may begin one series at the same moment.
 TEST_F(FullHouse, StartsOfOneSeriesThatComeTogetherWaitAsOne) {

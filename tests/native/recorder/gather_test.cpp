@@ -260,7 +260,7 @@ TEST_F(GatherTest, AClientThatIsSlowIsWaitedForAsLongAsItGoesOn) {
     for (std::uint64_t n = 0; n < 24; n += 2) EXPECT_TRUE(recorder->put(frame(n, ahead)).ok()) << n;
   });
   for (std::uint64_t n = 1; n < 8; n += 2) {
-    std::this_thread::sleep_for(1800ms);  // more than five seconds altogether
+    std::this_thread::sleep_for(1300ms);  // more than five seconds altogether
     auto put = recorder->put(frame(n, behind));
     EXPECT_TRUE(put.ok()) << n << put.error().message();
   }

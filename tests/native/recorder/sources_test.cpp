@@ -293,7 +293,7 @@ TEST_F(Sources, WhenAllPushersStartAnewNoFrameGoesAstray) {
 
 TEST_F(Sources, ASeriesWhoseNameIsTakenForTooLongIsRefused) {
   config_.series_limit = 0;
-  config_.idle_timeout_s = 2;
+  config_.idle_timeout_s = 5;
   auto recorder = start();
   for (const auto* source : {"tcp://a:1", "tcp://b:1"}) ASSERT_TRUE(recorder->begin(series(source), nullptr).ok());
   std::atomic<bool> goes_on{true};

@@ -141,11 +141,7 @@ class CallFaults : public CheckTest, public ::testing::WithParamInterface<Fault>
     for (const auto frame : taken) EXPECT_EQ(account.told_.count(frame), 1u) << "nothing was said of frame " << frame;
     for (const auto& [frame, times] : account.told_) EXPECT_EQ(times, 1) << "frame " << frame << " was told of twice";
     if (!finished) {
-      RecoverPlan plan;
-      plan.file = path();
-      plan.index_timeout_s = 2;
-      const auto report = run_recover(
-          posix_env(), plan, [](auto, auto, const auto&) {}, [] { return false; });
+      const auto report = testing::recover_patiently(path(), 2);
       if (!report.ok()) {
         EXPECT_TRUE(account.placed_.empty()) << report.error().message();
         return;

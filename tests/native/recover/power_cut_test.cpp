@@ -21,6 +21,7 @@ using namespace check::testing;
 using penstock::testing::PowerCutEnv;
 using penstock::testing::Unsynced;
 using store::Durability;
+using testing::recover_patiently;
 using testing::right_frames;
 
 /// HDF5 may never come back from structures of which a part is missing; it works in a process of its own, which is
@@ -104,11 +105,7 @@ class PowerCut : public CheckTest, public ::testing::WithParamInterface<Case> {
   }
 
   void expect_kept(const std::string& file, const std::set<std::uint64_t>& promised) const {
-    RecoverPlan plan;
-    plan.file = file;
-    plan.index_timeout_s = 1e-3 * static_cast<double>(patience.count());
-    const auto report = run_recover(
-        posix_env(), plan, [](auto, auto, const auto&) {}, [] { return false; });
+    const auto report = recover_patiently(file, 1e-3 * static_cast<double>(patience.count()));
     ASSERT_TRUE(report.ok()) << report.error().message();
     const auto right = right_frames(file);
     for (const auto frame : promised)

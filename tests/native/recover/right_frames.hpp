@@ -9,12 +9,26 @@
 #include <vector>
 
 #include "../check/check_fixture.hpp"
+#include "recover/recover.hpp"
 
 namespace penstock::recover::testing {
 
 /// A column that the file gets when it is closed: its values begin with a later frame.
 inline constexpr const char* late_path = "/entry/metadata/shutter";
 inline std::int64_t late_value_of(std::uint64_t frame) { return static_cast<std::int64_t>(frame) + 100; }
+
+/// Recovers the file. Where its reader does not respond for `patience_s`, the machine may be busy: then once more with
+/// more patience.
+inline Result<RecoverReport> recover_patiently(const std::string& file, double patience_s) {
+  RecoverPlan plan;
+  plan.file = file;
+  for (plan.index_timeout_s = patience_s;; plan.index_timeout_s = std::min(60.0, 4 * plan.index_timeout_s)) {
+    auto report = run_recover(
+        posix_env(), plan, [](auto, auto, const auto&) {}, [] { return false; });
+    const bool is_undecided = !report.ok() && report.error().message().find("did not respond") != std::string::npos;
+    if (!is_undecided || plan.index_timeout_s >= 60) return report;
+  }
+}
 
 /// The frames that are as they were sent. The test fails where one is neither that nor empty.
 inline std::set<std::uint64_t> right_frames(const std::string& path) {

@@ -58,10 +58,10 @@ class RawClient {
     encode_image_detached(sample_image(series, number, pixels), message);
     return frame_bytes(header_of(TcpKind::image, sequence), message, pixels);
   }
-  /// Sends byte after byte, each after a pause, until the receiver answers; false if it never did.
-  bool drip(Bytes bytes, std::chrono::milliseconds pause = 10ms) {
-    for (; !bytes.empty(); bytes = bytes.subspan(1)) {
-      if (!socket_.send_all(bytes.first(1)).ok()) return true;
+  /// Sends drop after drop, each after a pause, until the receiver answers; false if it never did.
+  bool drip(Bytes bytes, std::chrono::milliseconds pause = 10ms, std::size_t drop = 1) {
+    for (; !bytes.empty(); bytes = bytes.subspan(std::min(drop, bytes.size()))) {
+      if (!socket_.send_all(bytes.first(std::min(drop, bytes.size()))).ok()) return true;
       if (const auto answered = socket_.readable(pause); !answered.ok() || *answered) return true;
     }
     return false;
@@ -250,11 +250,12 @@ TEST(TcpHostile, AFrameThatThePoolCannotHoldIsReadOver) {
 /// A message that fits the pool gets its memory, whatever this and idle connections have read ahead into it.
 TEST(TcpHostile, AMessageAsLargeAsThePoolIsReadAndALargerOneIsRejected) {
   constexpr std::size_t pool_bytes = 1 << 20;
-  Receiver receiver(impatient(), pool_bytes);
-  RawClient idle(receiver.port), client(receiver.port);
+  Receiver receiver({}, pool_bytes);
+  RawClient idle(receiver.port);
   idle.hello();
   idle.start(sample_series("idle"));
   EXPECT_EQ(idle.read().first, TcpKind::ack);
+  RawClient client(receiver.port);
   client.hello();
   const auto start_of = [](std::size_t bytes) {
     auto series = sample_series("large", 512, 1024);
@@ -372,19 +373,28 @@ INSTANTIATE_TEST_SUITE_P(After, TcpDrip, testing::Values(0, 1000, 100'000, 3'000
 TEST(TcpHostile, ASlowSenderAboveTheLowestRateIsServed) {
   TcpSourceOptions options;
   options.lag = {.lag_max = 1s, .rate_min_bytes_per_s = 10'000};
-  Receiver receiver(options);
-  RawClient client(receiver.port);
-  client.hello();
   const auto series = sample_series("slow", 256, 1024);
-  client.start(series);
   const auto bytes = RawClient::image_bytes(series, 0, 2);
   const auto drop = bytes.size() / 10 + 1;
-  for (std::size_t sent = 0; sent < bytes.size(); sent += drop) {
-    client.send(Bytes(bytes).subspan(sent, std::min(drop, bytes.size() - sent)));
-    std::this_thread::sleep_for(120ms);  // longer than lag_max in all
+  auto longest = std::chrono::steady_clock::duration::max();
+  // A busy machine may keep this thread from sending for almost lag_max.
+  for (int attempt = 0; attempt < 20 && longest > 500ms; ++attempt) {
+    Receiver receiver(options);
+    RawClient client(receiver.port);
+    client.hello();
+    client.start(series);
+    EXPECT_EQ(client.read().first, TcpKind::ack);
+    longest = {};
+    for (std::size_t sent = 0; sent < bytes.size(); sent += drop) {
+      const auto since = std::chrono::steady_clock::now();
+      (void)client.drip(Bytes(bytes).subspan(sent, std::min(drop, bytes.size() - sent)), 120ms, drop);
+      longest = std::max(longest, std::chrono::steady_clock::now() - since);
+    }  // which takes longer than lag_max
+    if (longest > 500ms) continue;
+    ASSERT_TRUE(receiver.sink.wait_for_frames(1));
+    EXPECT_TRUE(receiver.sink.rejected().empty());
   }
-  ASSERT_TRUE(receiver.sink.wait_for_frames(1));
-  EXPECT_TRUE(receiver.sink.rejected().empty());
+  if (longest > 500ms) GTEST_SKIP() << "this machine is too busy";
 }
 
 TEST(TcpHostile, DrippingClientsKeepNoPlace) {
@@ -400,8 +410,8 @@ TEST(TcpHostile, DrippingClientsKeepNoPlace) {
   ASSERT_FALSE(clients.back()->drip({}));
   clients.back()->start(sample_series("patient"));
   EXPECT_EQ(clients.back()->read().first, TcpKind::ack);
-  const auto bytes = frame_bytes(header_of(TcpKind::image, 1), sample_pixels(0, 1000));
-  for (std::size_t i = 0; i < 100 && receiver.sink.rejected().size() < 3; ++i)
+  const auto bytes = frame_bytes(header_of(TcpKind::image, 1), sample_pixels(0, 6000));  // drips for a minute
+  for (std::size_t i = 0; i < bytes.size() && receiver.sink.rejected().size() < 3; ++i)
     for (unsigned each = 0; each < 3; ++each) (void)clients[each]->drip(Bytes(bytes).subspan(i, 1));
   ASSERT_EQ(receiver.sink.rejected().size(), 3u);
   for (unsigned each = 0; each < 3; ++each) clients[each]->expect_closed();
@@ -467,6 +477,7 @@ class TcpComesBack : public ::testing::Test {
   static TcpSourceOptions two_places() {
     TcpSourceOptions options;
     options.connections_max = 2;
+    options.hello_timeout = 60s;  // none is silent for so long
     return options;
   }
   static TcpControl named() {
@@ -572,7 +583,7 @@ TEST(TcpHostile, AClientThatHasHungUpKeepsItsPlaceUntilAllIsRead) {
 TEST(TcpHostile, AClientKeepsItsOtherConnectionsWhileSilentOnesHavePlaces) {
   TcpSourceOptions options;
   options.connections_max = 2;
-  options.hello_timeout = 500ms;
+  options.hello_timeout = 2s;
   Receiver receiver(options);
   TcpControl hello;
   hello.client = "sender 1";
@@ -582,7 +593,7 @@ TEST(TcpHostile, AClientKeepsItsOtherConnectionsWhileSilentOnesHavePlaces) {
   EXPECT_EQ(one.read().first, TcpKind::ack);
   RawClient silent(receiver.port);
   silent.hello();
-  std::this_thread::sleep_for(2 * options.hello_timeout);
+  std::this_thread::sleep_for(options.hello_timeout + 200ms);
   RawClient two(receiver.port);
   two.hello(hello);
   expect_error(silent.read_error(), 0, "refused", "another client needs a place");
@@ -594,7 +605,7 @@ TEST(TcpHostile, AClientKeepsItsOtherConnectionsWhileSilentOnesHavePlaces) {
 TEST(TcpHostile, SilentClientsGiveTheirPlacesToOthers) {
   TcpSourceOptions options;
   options.connections_max = 3;
-  options.hello_timeout = 500ms;
+  options.hello_timeout = 2s;
   Receiver receiver(options);
   RawClient busy(receiver.port);
   busy.hello();
@@ -604,7 +615,7 @@ TEST(TcpHostile, SilentClientsGiveTheirPlacesToOthers) {
   longest.hello();
   RawClient silent(receiver.port);
   silent.hello();
-  std::this_thread::sleep_for(2 * options.hello_timeout);
+  std::this_thread::sleep_for(options.hello_timeout + 200ms);
   RawClient first(receiver.port);
   first.hello();
   expect_error(longest.read_error(), 0, "refused", "another client needs a place");
@@ -708,8 +719,11 @@ TEST(TcpHostile, ASenderThatGetsNoPlaceSaysSo) {
   busy.start(sample_series("open"));
   EXPECT_EQ(busy.read().first, TcpKind::ack);
   auto sender_options = receiver.sender_options();
-  sender_options.connect_timeout = 300ms;
-  const auto sender = TcpSender::open(sender_options);
+  sender_options.connect_timeout = 700ms;
+  auto sender = TcpSender::open(sender_options);
+  // The last attempt has less than 400 ms, in which a busy machine may not answer it.
+  for (int i = 0; i < 20 && !sender.ok() && sender.error().code() == Errc::timed_out; ++i)
+    sender = TcpSender::open(sender_options);
   ASSERT_FALSE(sender.ok());
   EXPECT_NE(sender.error().message().find("1 connections are open, which is the limit"), std::string::npos)
       << sender.error().message();
@@ -730,7 +744,7 @@ TEST(TcpHostile, TheEndIsWaitedForAsLongAsSaid) {
     for (std::uint64_t i = 0; i < frames; ++i) ASSERT_TRUE(sender->put(sample_frame(series, i)).ok());
     ASSERT_TRUE(sender->end().ok());
   }
-  auto done = std::async(std::launch::async, [&] { return sender->finish(1s); });
+  auto done = std::async(std::launch::async, [&] { return sender->finish(3s); });
   auto again = receiver.next();
   FakeReceiver::answer(again, series);
   const bool ended = done.wait_for(60s) == std::future_status::ready;
@@ -768,6 +782,7 @@ TEST_P(TcpGivesUp, OnceWhenTheReceiverDoesNotAnswer) {
   EXPECT_EQ(sent.error().code(), Errc::timed_out) << sent.error().message();
   silent.request_stop();
   silent.join();
+  while (receiver.is_called(0ms)) (void)receiver.next();  // calls that came before
   const auto ended = sender->end();
   ASSERT_FALSE(ended.ok());
   EXPECT_EQ(ended.error().message(), sent.error().message());
