@@ -1,6 +1,6 @@
-/* Sends frames of 30 x 40 pixels, each with its number, at most a thousand per second, until standard input ends: sender
- * ADDRESS. Prints the status of the end, frames that were sent, frames that were acknowledged, frames that were sent
- * again, and connections that were made anew. */
+/* Sends frames of 30 x 40 pixels, each with its number, at most a thousand per second, until standard input ends:
+ * sender ADDRESS. Prints the status of the end, frames that were sent, frames that were acknowledged, frames that were
+ * sent again, and connections that were made anew. */
 #define _POSIX_C_SOURCE 200809L
 #include <penstock.h>
 #include <poll.h>
