@@ -409,7 +409,8 @@ int pst_session_wait(pst_session* session, int64_t timeout_ms) {
   const int64_t give_up_ms = pst_now_ms() + timeout_ms;
   while (session->window.count > 0) {
     const int status = turn(session, give_up_ms, timeout_ms, "not all frames are acknowledged");
-    if (status != PENSTOCK_OK && (status != PENSTOCK_TIMEOUT || session->window.count > 0)) return status;
+    /* The series may be closed, or the time over, when the last acknowledgement comes: that is no failure. */
+    if (status != PENSTOCK_OK && session->window.count > 0) return status;
   }
   return PENSTOCK_OK;
 }

@@ -128,6 +128,21 @@ TEST_F(ClientsTest, AStorageThatWasFullIsNoProblemOnceAllFramesAreThere) {
   EXPECT_EQ(recorder_->snapshot().complete_series, 1u);
 }
 
+TEST_F(ClientsTest, FramesAreAcknowledgedThoughTheSeriesIsClosedWhenTheClientLooks) {
+  auto config = small_config();
+  config.end_timeout_s = 0;
+  start(posix_env(), config);
+  auto wanted = options();
+  wanted.frames = 3;
+  client::Series series(wanted);
+  for (std::uint64_t number = 0; number < 3; ++number) series.send(image(number));
+  for (int i = 0; i < 1200 && recorder_->snapshot().complete_series == 0; ++i) std::this_thread::sleep_for(50ms);
+  EXPECT_NO_THROW(series.wait_acknowledged(60'000));
+  EXPECT_NO_THROW(series.end());
+  EXPECT_EQ(series.acknowledged(), 3u);
+  stop();
+}
+
 /// Nothing would end it: --end-after counts from the first frame on.
 TEST_F(ClientsTest, ASeriesWhoseOnlySenderVanishesBeforeItsFirstFrameIsClosed) {
   auto config = small_config();
