@@ -89,7 +89,7 @@ def test_every_frame_is_compared_and_nothing_is_left(target: Path, tmp_path: Pat
 def test_detector_is_called_by_its_name_and_any_rate_below_its_own(
     target: Path, command: str, rate: tuple[str, ...], name: str
 ) -> None:
-    done = penstock(command, "eiger2-1m", str(target), *rate, "--dry-run")
+    done = penstock(command, "eiger2-1m", str(target), *rate, "--space", "4GB", "--dry-run")
     assert done.returncode == 0, done.stderr
     assert name in " ".join(done.stdout.split())
 
