@@ -25,7 +25,7 @@ std::int64_t begin_to_ask() {
   return asked_ns;
 }
 
-/// To be asked before the last look for the answer: this thread may not have had a processor in between.
+/// Callers look for the answer once more after this is true: this thread may not have had a processor meanwhile.
 bool is_too_late(std::int64_t asked_ns) { return monotonic_ns() - asked_ns > answer_patience_ns; }
 
 }  // namespace

@@ -499,7 +499,7 @@ def test_a_recorder_that_stands_still(
 
 
 def test_where_series_end(server: PvaServer, recorder: RecordCommand, watch: Watch, tmp_path: Path) -> None:
-    """After so many frames, and where an attribute changes; shuffled ones are sorted."""
+    """A series ends after five frames, or when an attribute changes. Frames out of order are sorted."""
     source = watch(recorder, name="{attribute}", name_attribute="Scan", frames=5)
     server.post([3, 5, 4, 6, 7, 8, 10, 11, 12], attributes={"Scan": "a/1"})  # 9 is lost
     server.post([13, 14], attributes={"Scan": "b"})

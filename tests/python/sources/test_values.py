@@ -285,7 +285,7 @@ def test_a_full_disk_is_told_and_is_not_the_end(collect: Collect) -> None:
         small = collector.journal.stat().st_size + 20
         resource.prlimit(collector.process.pid, resource.RLIMIT_FSIZE, (small, before[1]))
         values.send(a=2, frame=1)
-        deadline = time.monotonic() + 60  # for the collector to say why there is no acknowledgement
+        deadline = time.monotonic() + 60  # the collector needs time to report the full disk
         while True:
             with pytest.raises(ClientTimeoutError) as late:
                 values.flush(0.5)
