@@ -182,13 +182,16 @@ static int receive(pst_session* session) {
   }
 }
 
+/* The same, where the last look is a while ago. */
+static int look(pst_session* session) { return pst_now_ms() != session->looked_ms ? receive(session) : PENSTOCK_OK; }
+
 static int wait_for(pst_session* session, int wanted, int64_t timeout_ms) {
   return pst_net_wait(session->socket, wanted, timeout_ms) & PST_READABLE ? receive(session) : PENSTOCK_OK;
 }
 
 /* Sending. */
 
-/* One message. Returns when all of it is on its way. */
+/* One message. Returns when all of it is on its way, and has not looked for replies since. */
 static int send_pieces(pst_session* session, pst_piece* pieces, size_t count) {
   int64_t stalled_ms = 0;
   size_t first = 0;
@@ -212,13 +215,14 @@ static int send_pieces(pst_session* session, pst_piece* pieces, size_t count) {
       if (status != PENSTOCK_OK) return status;
     }
   }
-  return pst_now_ms() != session->looked_ms ? receive(session) : PENSTOCK_OK;
+  return PENSTOCK_OK;
 }
 
 static int send_message(pst_session* session, int kind, uint32_t flags, const void* message, size_t bytes) {
   uint8_t head[PST_HEADER_BYTES];
   pst_header header;
   pst_piece pieces[2];
+  int status;
   memset(&header, 0, sizeof(header));
   header.kind = kind;
   header.flags = flags;
@@ -230,7 +234,8 @@ static int send_message(pst_session* session, int kind, uint32_t flags, const vo
   pieces[0].bytes = sizeof(head);
   pieces[1].data = message;
   pieces[1].bytes = bytes;
-  return send_pieces(session, pieces, 2);
+  status = send_pieces(session, pieces, 2);
+  return status != PENSTOCK_OK ? status : look(session);
 }
 
 /* In parts, where it has more pieces than go out at once: the header and the first ones, and so on. */
@@ -255,7 +260,7 @@ static int send_frame(pst_session* session, pst_kept* frame) {
   if (status != PENSTOCK_OK) return status;
   if (frame->sent_before) ++session->counts[PENSTOCK_COUNT_RESENT];
   pst_window_sent(&session->window);
-  return PENSTOCK_OK;
+  return look(session); /* not before: what is not marked as sent is not acknowledged */
 }
 
 static int send_rest(pst_session* session) {
@@ -273,9 +278,10 @@ static int send_rest(pst_session* session) {
 static int await(pst_session* session, const int* done, int64_t timeout_ms, const char* what) {
   const int64_t give_up_ms = pst_now_ms() + timeout_ms;
   while (!*done) {
+    const int late = pst_now_ms() > give_up_ms;
     const int status = wait_for(session, PST_READABLE, WAIT_MS);
     if (status != PENSTOCK_OK) return status;
-    if (!*done && pst_now_ms() > give_up_ms) return lost(session, what);
+    if (!*done && late) return lost(session, what);
   }
   return PENSTOCK_OK;
 }
@@ -357,6 +363,11 @@ static int reconnect(pst_session* session) {
   return status;
 }
 
+/* All that was sent is in the file, and nothing went wrong. */
+static int is_whole(const pst_session* session) {
+  return session->closed && session->problem[0] == 0 && session->window.count == 0;
+}
+
 /* Runs `step` until it succeeds, with a new connection each time one is lost. */
 static int persist(pst_session* session, int (*step)(pst_session*)) {
   for (;;) {
@@ -364,7 +375,7 @@ static int persist(pst_session* session, int (*step)(pst_session*)) {
     if (status == PENSTOCK_OK) return status;
     drop_connection(session); /* a message may be cut short; the next call begins with a new one */
     if (status != PST_LOST) return status;
-    if (session->closed) return session->ending ? PENSTOCK_OK : closed_early(session);
+    if (session->closed) return session->ending || is_whole(session) ? PENSTOCK_OK : closed_early(session);
     if (session->stopped) return stopped(session);
     status = reconnect(session);
     if (status != PENSTOCK_OK) return status;
@@ -386,13 +397,13 @@ static int timed_out(pst_session* session, const char* what, int64_t timeout_ms)
                   session->state[0] ? "; the recorder's last words were: " : "", session->state);
 }
 
-/* One turn of a wait until `give_up_ms`, or for ever where `timeout_ms` is negative. */
+/* One turn of a wait until `give_up_ms`, or for ever where `timeout_ms` is negative. A thread that had no processor
+ * until then looks once more. */
 static int turn(pst_session* session, int64_t give_up_ms, int64_t timeout_ms, const char* what) {
+  const int late = timeout_ms >= 0 && pst_now_ms() > give_up_ms;
   int status = persist(session, wait_a_moment);
   if (status == PENSTOCK_OK && !session->ending) status = pst_session_check_open(session);
-  if (status == PENSTOCK_OK && timeout_ms >= 0 && pst_now_ms() > give_up_ms)
-    status = timed_out(session, what, timeout_ms);
-  return status;
+  return status == PENSTOCK_OK && late ? timed_out(session, what, timeout_ms) : status;
 }
 
 int pst_session_make_room(pst_session* session, uint64_t bytes, int64_t timeout_ms) {
@@ -409,8 +420,9 @@ int pst_session_wait(pst_session* session, int64_t timeout_ms) {
   const int64_t give_up_ms = pst_now_ms() + timeout_ms;
   while (session->window.count > 0) {
     const int status = turn(session, give_up_ms, timeout_ms, "not all frames are acknowledged");
-    /* The series may be closed, or the time over, when the last acknowledgement comes: that is no failure. */
-    if (status != PENSTOCK_OK && session->window.count > 0) return status;
+    /* The series may be closed, the connection lost, or the time over, when the last acknowledgement comes: that is
+     * no failure. */
+    if (status != PENSTOCK_OK && (session->window.count > 0 || status == PENSTOCK_PROTOCOL)) return status;
   }
   return PENSTOCK_OK;
 }

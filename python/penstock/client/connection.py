@@ -95,10 +95,11 @@ class Connection:
         """A message without pixels; its sequence number."""
         sequence = self.sequence
         self.send([message(kind, sequence, text, flags=flags)])
+        self.look()
         return sequence
 
     def send(self, pieces: Sequence[bytes | memoryview]) -> None:
-        """One message."""
+        """One message. Has not looked for replies since all of it is on its way."""
         self.sequence += 1
         rest: list[bytes | memoryview] = list(pieces)
         total = sum(map(len, rest))
@@ -118,6 +119,9 @@ class Connection:
                     raise LostError(f"the {self._peer} did not receive anything for {self._stall_s:g} s")
                 rest = _without(rest, sent)
                 self.wait(0.1, writing=True)
+
+    def look(self) -> None:
+        """Handles what has come, if the last look is a while ago."""
         if time.monotonic() - self._looked > LOOK_INTERVAL_S:
             self.receive()
 

@@ -113,9 +113,10 @@ class Link:
         """A LostError where the answer to `what` does not come in time."""
         connection, give_up = self.live(), time.monotonic() + seconds
         while not done():
-            if time.monotonic() > give_up:
-                raise LostError(f"no answer to {what} in {seconds:.0f} s")
+            late = time.monotonic() > give_up
             connection.wait(WAIT_S)
+            if late and not done():
+                raise LostError(f"no answer to {what} in {seconds:.0f} s")
 
     def _greet(self, timeout_s: float) -> Connection:
         self._greeted = False

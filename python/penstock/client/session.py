@@ -124,12 +124,16 @@ class Session:
             self._link.close()
         finally:
             self.abandon()
-        if self._closed is not None and (self._closed.text or len(self.window)):
+        if not self._is_whole():
             raise self._problem()
 
     def abandon(self) -> None:
         self.over = True
         self._link.drop()
+
+    def _is_whole(self) -> bool:
+        """All that was sent is in the file, and nothing went wrong."""
+        return self._closed is not None and not self._closed.text and not len(self.window)
 
     def _problem(self) -> SeriesProblemError:
         closed = self._closed if self._closed is not None else Reply(Kind.CLOSED)
@@ -191,7 +195,7 @@ class Session:
                 self._link.drop()
                 raise
             if self._closed is not None:
-                if self._ending:
+                if self._ending or self._is_whole():
                     return None
                 raise self._problem()
             if self._stopped:
@@ -243,6 +247,7 @@ class Session:
         self.window.mark_sent(frame)
         if frame.sent_before:
             self.resent += 1
+        connection.look()  # not before: what is not marked as sent is not acknowledged
 
     def _wait_for(self, done: Callable[[], bool], timeout: float | None, what: str) -> None:
         give_up = None if timeout is None else time.monotonic() + timeout
@@ -253,12 +258,14 @@ class Session:
                 self._link.live().wait(WAIT_S if give_up is None else min(WAIT_S, give_up - time.monotonic()))
 
         while True:
+            # A thread that had no processor until then looks once more.
+            late = give_up is not None and time.monotonic() > give_up
             self._persist(step)
             if done():
                 return
             if not self._ending:
                 self.check_open()
-            if give_up is not None and time.monotonic() > give_up:
+            if late:
                 raise ClientTimeoutError(
                     f"{self.where}: series {self._opening.name!r}: {what} after {timeout:g} s; "
                     f"{len(self.window)} frames of {self.window.pixels_bytes} bytes are not acknowledged"

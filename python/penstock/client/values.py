@@ -232,10 +232,11 @@ class Values(EndsWithBlock):
     def _wait(self, done: Callable[[], bool], timeout: float | None) -> None:
         give_up = None if timeout is None else time.monotonic() + timeout
         while True:
+            late = give_up is not None and time.monotonic() > give_up
             self._push()
             if done():
                 return
-            if give_up is not None and time.monotonic() > give_up:
+            if late:
                 raise ClientTimeoutError(
                     f"{self._link.where}: {self._left()} after {timeout:g} s"
                     + (f": {self._storage}" if self._storage else "")

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "../stream/receiver.hpp"
+#include "../support/slow_sends.hpp"
 #include "base/net/socket.hpp"
 #include "client/penstock.hpp"
 #include "stream/tcp/frame.hpp"
@@ -131,6 +132,17 @@ TEST(Client, EverythingThatIsToldArrives) {
         {"temperature", 20.5}, {"step", static_cast<std::int64_t>(i / 2) - 1}, {"lamp", std::string("on")}};
     EXPECT_EQ(frames[i].metadata, expected);
   }
+}
+
+TEST(Client, AnAcknowledgementThatComesBeforeTheSendReturnsIsNotLost) {
+  Receiver receiver;
+  Series series(options_for(receiver.port));
+  {
+    penstock::testing::SlowSends slow(POLLIN);
+    series.send(image_of(0));
+  }
+  series.wait_acknowledged(60'000);
+  EXPECT_EQ(series.acknowledged(), 1u);
 }
 
 TEST(Client, WhatIsNotCopiedIsKeptUntilItIsAcknowledged) {

@@ -104,7 +104,7 @@ TEST(ClientWire, HostileRepliesAreRefused) {
         "code\x01"s,
         "\xa1\x61x\x1c"s, "\xa1\x61x\x9a\xff\xff\xff\xff"s, "\xa1\x61x\x1f"s, "\xbf\x61x\x01"s,
         "\xa1\x61x"s + std::string(20, '\x81') + "\x01"s})
-    EXPECT_NE(read(around(message), reply), "") << testing::PrintToString(message);
+    EXPECT_NE(read(around(message), reply), "") << ::testing::PrintToString(message);
   // What it does not know is passed over, whatever it is.
   ASSERT_EQ(
       read(around("\xd9\xd9\xf7\xbf\x61x\x9f\xbf\x01\x5f\x41z\xff\xff\xc1\xf9\x3c\x00\xff\x6asafe_below\x18\x2a\xff"s),

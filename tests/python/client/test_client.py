@@ -2,7 +2,9 @@
 
 import os
 import random
+import select
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -197,6 +199,41 @@ def wait_until_more_is_sent(series: Series) -> None:
     sent, deadline = series.sent, time.monotonic() + 5
     while series.sent < sent + 10 and time.monotonic() < deadline:
         time.sleep(0.01)
+
+
+def test_an_acknowledgement_that_comes_before_the_send_returns_is_not_lost(
+    record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sendmsg = socket.socket.sendmsg
+
+    def slow_to_return(connection: socket.socket, pieces: list[Any]) -> int:
+        sent = sendmsg(connection, pieces)
+        select.select([connection], [], [], 60)
+        return sent
+
+    with small(record(tmp_path).address, frames=2) as series:
+        with monkeypatch.context() as patch:
+            patch.setattr(socket.socket, "sendmsg", slow_to_return)
+            series.send(images_of(1)[0])
+        series.wait_acknowledged(timeout=60)
+        assert series.acknowledged == 1
+        series.send(images_of(1)[0])
+
+
+@pytest.mark.parametrize("call", ["poll", "wait_acknowledged"])
+def test_recorder_that_is_gone_once_the_series_is_whole_is_no_problem(
+    record: Record, tmp_path: Path, call: str
+) -> None:
+    quick = tmp_path / "quick.yaml"
+    quick.write_text("end_timeout_s: 0\n", encoding="ascii")
+    recorder = record(tmp_path, str(quick), "--series", "1")
+    with small(recorder.address, frames=2) as series:
+        for image in images_of(2):
+            series.send(image)
+        recorder.process.wait(60)
+        getattr(series, call)()
+        series.wait_acknowledged(timeout=60)
+        assert series.acknowledged == 2
 
 
 def test_memory_for_resending_is_bounded(record: Record, tmp_path: Path) -> None:
