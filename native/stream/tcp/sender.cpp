@@ -78,12 +78,13 @@ class TcpSenderSession : public TcpSender {
   Result<void> send(Bytes bytes, std::int64_t give_up_ns);
   Result<void> make_room(std::size_t payload_bytes);
   bool is_full(std::size_t payload_bytes) const;
-  Result<void> wait_for_replies();
+  Result<void> wait_for_replies(std::chrono::milliseconds at_most = poll_interval);
   Result<void> read_replies();
   Result<void> handle(TcpKind kind, const TcpControl& reply);
   Result<void> handle_error(const TcpControl& reply);
   void note_state(const TcpControl& reply);
   void clear_state();
+  bool is_whole() const;
   Result<void> check_open() const;
   Result<void> check_cancelled() const;
   Error is_not_read() const { return make_error(Errc::timed_out, "{}: it does not read what is sent", address()); }
@@ -130,6 +131,12 @@ Result<void> TcpSenderSession::check_cancelled() const {
   return {};
 }
 
+/// The receiver has closed the series; all that was sent is safe, and nothing went wrong.
+bool TcpSenderSession::is_whole() const {
+  return started_ && receipt_.confirmed && receipt_.problem.empty() && window_.all_sent() &&
+         receipt_.safe_below >= window_.sent_below();
+}
+
 /// The receiver still wants the series.
 Result<void> TcpSenderSession::check_open() const {
   if (!started_) return make_error(Errc::out_of_order, "no series has started");
@@ -147,7 +154,7 @@ Result<void> TcpSenderSession::check_open() const {
 Result<void> TcpSenderSession::connect(std::chrono::nanoseconds patience) {
   const auto give_up_ns = deadline_after(patience);
   bool told = false;
-  std::optional<Error> refusal;
+  std::optional<Error> before;  // of the attempt before
   // A receiver that closes the connection with a reason is there, and answers at once.
   auto tell_ns = monotonic_ns() + (started_ && reason_.empty() ? 0 : first_wait_ns);
   for (auto pause = first_pause;; pause = std::min(2 * pause, last_pause)) {
@@ -157,6 +164,7 @@ Result<void> TcpSenderSession::connect(std::chrono::nanoseconds patience) {
       tell_ns = now_ns + wait_tell_ns;
       told = true;
     }
+    const bool is_short = std::chrono::nanoseconds(give_up_ns - monotonic_ns()) < options_.connect_timeout;
     auto connected = connect_once(give_up_ns);
     if (connected.ok() && told) options_.on_wait({address(), patience, {}, true});
     if (connected.ok()) return connected;
@@ -164,11 +172,11 @@ Result<void> TcpSenderSession::connect(std::chrono::nanoseconds patience) {
     const bool hopeless = code != Errc::disconnected && code != Errc::timed_out && code != Errc::no_place;
     const auto left = std::chrono::nanoseconds(std::max<std::int64_t>(give_up_ns - monotonic_ns(), 0));
     if (!hopeless) std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(pause, left));
-    if (code == Errc::no_place) refusal = connected.error();
-    if (!hopeless && monotonic_ns() < give_up_ns) continue;
-    // An attempt that had no time left does not have the reason of the ones before.
-    if (code == Errc::timed_out && refusal) return *refusal;
-    return connected;
+    const bool is_last = hopeless || monotonic_ns() >= give_up_ns;
+    // An attempt that had little time does not know the reason; the one before does.
+    if (is_last && is_short && code == Errc::timed_out && before) return *before;
+    if (is_last) return connected;
+    before = connected.error();
   }
 }
 
@@ -214,8 +222,9 @@ Result<void> TcpSenderSession::send_start(std::uint32_t flags, std::int64_t give
 /// Until replies have set `done`.
 Result<void> TcpSenderSession::wait_for(const bool& done, std::int64_t give_up_ns, std::string_view what) {
   while (!done) {
-    if (monotonic_ns() > give_up_ns) return make_error(Errc::timed_out, "{}: no answer to {}", address(), what);
-    PEN_TRY(wait_for_replies());
+    const bool late = monotonic_ns() > give_up_ns;
+    PEN_TRY(wait_for_replies(late ? 0ms : poll_interval));
+    if (late && !done) return make_error(Errc::timed_out, "{}: no answer to {}", address(), what);
   }
   return {};
 }
@@ -276,6 +285,7 @@ template <typename Step>
 Result<void> TcpSenderSession::persist(Step step, std::int64_t give_up_ns) {
   for (;;) {
     PEN_TRY(check_cancelled());
+    if (is_whole()) return {};
     if (started_ && receipt_.confirmed) return check_open();
     if (failure_) return *failure_;
     auto outcome = socket_ ? step() : make_error(Errc::disconnected, "{}: no connection", address());
@@ -356,7 +366,7 @@ Result<void> TcpSenderSession::put(const Frame& frame, std::size_t cut_bytes) {
 }
 
 Result<void> TcpSenderSession::flush() {
-  PEN_TRY(check_open());
+  if (!is_whole()) PEN_TRY(check_open());
   return persist([&] { return send_rest(); });
 }
 
@@ -373,12 +383,13 @@ Result<Receipt> TcpSenderSession::finish(std::chrono::nanoseconds wait) {
   auto outcome = persist(
       [&]() -> Result<void> {
         while (!receipt_.confirmed) {
+          const bool late = monotonic_ns() > give_up_ns;
           PEN_TRY(send_rest(give_up_ns));
-          if (monotonic_ns() > give_up_ns)
+          PEN_TRY(wait_for_replies(late ? 0ms : poll_interval));
+          if (late && !receipt_.confirmed)
             return make_error(Errc::timed_out,
                               "{}: the receiver has not closed the series; frames below {} are acknowledged{}{}",
                               address(), receipt_.safe_below, state_.empty() ? "" : "; its last words were: ", state_);
-          PEN_TRY(wait_for_replies());
         }
         return {};
       },
@@ -389,9 +400,9 @@ Result<Receipt> TcpSenderSession::finish(std::chrono::nanoseconds wait) {
 }
 
 /// Waits a moment for something to come, and handles it.
-Result<void> TcpSenderSession::wait_for_replies() {
+Result<void> TcpSenderSession::wait_for_replies(std::chrono::milliseconds at_most) {
   PEN_TRY(check_cancelled());
-  PEN_ASSIGN(const bool any, socket_->readable(poll_interval), "{}", address());
+  PEN_ASSIGN(const bool any, socket_->readable(at_most), "{}", address());
   return any ? read_replies() : Result<void>();
 }
 

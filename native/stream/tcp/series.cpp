@@ -12,8 +12,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// For the other end's system to acknowledge what it is sent.
-constexpr std::int64_t answer_patience_ns = 2'000'000'000;
+/// The other end's system acknowledges what it is sent within 2 s. Looks are counted, not the time: a process that had
+/// no processor for a while has not looked meanwhile.
+constexpr int answer_looks = 200;
 constexpr auto answer_poll = 10ms;
 /// The system tells times of packets no finer than this.
 constexpr auto packet_time_grain = 10ms;
@@ -25,21 +26,17 @@ std::int64_t begin_to_ask() {
   return asked_ns;
 }
 
-/// Callers look for the answer once more after this is true: this thread may not have had a processor meanwhile.
-bool is_too_late(std::int64_t asked_ns) { return monotonic_ns() - asked_ns > answer_patience_ns; }
-
 }  // namespace
 
 bool TcpSession::is_there(const std::string& series_unique_id) {
   if (has_hung_up()) return false;
   const auto asked_ns = begin_to_ask();
   answer(series_unique_id);
-  for (bool late = false;; late = is_too_late(asked_ns)) {
-    if (has_hung_up()) return false;
+  for (int look = 0; look < answer_looks && !has_hung_up(); ++look) {
     if (acknowledges(asked_ns)) return !has_hung_up();
-    if (late) return false;
     std::this_thread::sleep_for(answer_poll);
   }
+  return false;
 }
 
 std::shared_ptr<Socket> TcpSession::socket() const {
@@ -54,8 +51,9 @@ bool TcpSession::has_hung_up() const {
 
 bool TcpSession::acknowledges(std::int64_t asked_ns) const {
   const auto socket = this->socket();
-  return socket != nullptr &&
-         socket->silence() + packet_time_grain < std::chrono::nanoseconds(monotonic_ns() - asked_ns);
+  // The time is read first: a pause behind it makes the silence seem longer, and the next look is right.
+  const std::chrono::nanoseconds since(monotonic_ns() - asked_ns);
+  return socket != nullptr && socket->silence() + packet_time_grain < since;
 }
 
 void TcpSession::safe_below(const std::string& series_unique_id, FrameNumber below) {
@@ -395,9 +393,8 @@ void TcpSeriesTable::end_lost(std::string_view client) {
   if (sessions.empty()) return;
   const auto asked_ns = begin_to_ask();
   for (const auto& [unique_id, session] : sessions) session->answer(unique_id);
-  for (bool late = false; !sessions.empty() && !late;) {
+  for (int look = 0; look < answer_looks && !sessions.empty(); ++look) {
     std::this_thread::sleep_for(answer_poll);
-    late = is_too_late(asked_ns);
     std::erase_if(sessions,
                   [&](const auto& each) { return is_no_matter(each) || each.second->acknowledges(asked_ns); });
   }

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "../support/full_disk.hpp"
+#include "../support/slow_sends.hpp"
 #include "base/net/socket.hpp"
 #include "client/penstock.hpp"
 #include "recorder_fixture.hpp"
@@ -79,6 +80,11 @@ class ClientsTest : public RecorderFixture {
     source_->stop();
     recorder_->stop();
   }
+  /// As when the recorder's process ends.
+  void vanish() {
+    stop();
+    source_.reset();
+  }
   void TearDown() override {
     source_.reset();
     recorder_.reset();
@@ -91,6 +97,31 @@ class ClientsTest : public RecorderFixture {
   }
   static std::vector<std::uint16_t> image(std::uint64_t number) {
     return std::vector<std::uint16_t>(40 * 50, static_cast<std::uint16_t>(number + 1));
+  }
+
+  stream::TcpSenderOptions sending(std::function<void(const stream::SenderWait&)> on_wait = {}) const {
+    stream::TcpSenderOptions sending;
+    const auto address = source_->address();
+    sending.port = static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+    sending.on_wait = std::move(on_wait);
+    return sending;
+  }
+  static Series series_of_three() {
+    Series series;
+    series.unique_id = "s";
+    series.frames = 3;
+    series.channels = {"data"};
+    series.frame = {ElementType::u16, {40, 50}};
+    return series;
+  }
+  static Frame frame(std::uint64_t number) {
+    const auto pixels = std::make_shared<std::vector<std::uint16_t>>(image(number));
+    Frame frame;
+    frame.number = FrameNumber{number};
+    frame.spec = series_of_three().frame;
+    frame.payload = std::as_bytes(std::span(*pixels));
+    frame.owner = pixels;
+    return frame;
   }
 
   std::unique_ptr<Recorder> recorder_;
@@ -141,6 +172,45 @@ TEST_F(ClientsTest, FramesAreAcknowledgedThoughTheSeriesIsClosedWhenTheClientLoo
   EXPECT_NO_THROW(series.end());
   EXPECT_EQ(series.acknowledged(), 3u);
   stop();
+}
+
+TEST_F(ClientsTest, ARecorderThatIsGoneOnceTheSeriesIsWholeIsNoProblem) {
+  auto config = small_config();
+  config.end_timeout_s = 0;
+  for (const bool polls : {true, false}) {
+    start(posix_env(), config);
+    auto wanted = options();
+    wanted.name = polls ? "polls" : "waits";
+    wanted.frames = 3;
+    client::Series series(wanted);
+    for (std::uint64_t number = 0; number < 3; ++number) series.send(image(number));
+    for (int i = 0; i < 1200 && recorder_->snapshot().complete_series == 0; ++i) std::this_thread::sleep_for(50ms);
+    vanish();
+    if (polls) EXPECT_NO_THROW(series.poll());
+    EXPECT_NO_THROW(series.wait_acknowledged(60'000));
+    EXPECT_NO_THROW(series.end());
+    EXPECT_EQ(series.acknowledged(), 3u);
+  }
+}
+
+TEST_F(ClientsTest, ASenderNeedsNoRecorderOnceTheSeriesIsWhole) {
+  auto config = small_config();
+  config.end_timeout_s = 0;
+  start(posix_env(), config);
+  auto sender = stream::TcpSender::open(sending()).value();
+  ASSERT_TRUE(sender->begin(series_of_three()).ok());
+  for (std::uint64_t number = 0; number < 3; ++number) ASSERT_TRUE(sender->put(frame(number)).ok());
+  std::thread later([&] {
+    for (int i = 0; i < 1200 && recorder_->snapshot().complete_series == 0; ++i) std::this_thread::sleep_for(50ms);
+    vanish();
+  });
+  {
+    penstock::testing::SlowSends slow(POLLRDHUP);
+    EXPECT_TRUE(sender->flush().ok());
+  }
+  later.join();
+  EXPECT_TRUE(sender->flush().ok());
+  EXPECT_EQ(sender->receipt().safe_below, 3u);
 }
 
 /// Nothing would end it: --end-after counts from the first frame on.
@@ -341,27 +411,11 @@ TEST_F(ClientsTest, ASenderReportsThatTheStorageIsFullOnce) {
   penstock::testing::FullDisk disk(false);
   start(disk.env());
   std::vector<stream::SenderWait> waits;
-  stream::TcpSenderOptions sending;
-  const auto address = source_->address();
-  sending.port = static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
-  sending.on_wait = [&](const stream::SenderWait& wait) { waits.push_back(wait); };
-  auto sender = stream::TcpSender::open(sending).value();
-  Series series;
-  series.unique_id = "s";
-  series.frames = 3;
-  series.channels = {"data"};
-  series.frame = {ElementType::u16, {40, 50}};
-  ASSERT_TRUE(sender->begin(series).ok());
+  auto sender =
+      stream::TcpSender::open(sending([&](const stream::SenderWait& wait) { waits.push_back(wait); })).value();
+  ASSERT_TRUE(sender->begin(series_of_three()).ok());
   disk.fill();
-  const auto pixels = std::make_shared<std::vector<std::uint16_t>>(image(0));
-  Frame frame;
-  frame.spec = series.frame;
-  frame.payload = std::as_bytes(std::span(*pixels));
-  frame.owner = pixels;
-  for (std::uint64_t number = 0; number < 2; ++number) {
-    frame.number = FrameNumber{number};
-    ASSERT_TRUE(sender->put(frame).ok());
-  }
+  for (std::uint64_t number = 0; number < 2; ++number) ASSERT_TRUE(sender->put(frame(number)).ok());
   ASSERT_TRUE(sender->flush().ok());
   EXPECT_FALSE(sender->finish(8s).ok());  // the receiver has closed two connections by now
   ASSERT_EQ(waits.size(), 1u);
