@@ -217,6 +217,26 @@ def test_an_interrupt_while_jobs_beside_start_ends_them(tmp_path: Path) -> None:
     assert psutil.Process().children() == before
 
 
+def test_no_jobs_start_beside_what_an_interrupt_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their thread gets no processor until then."""
+    late: list[threading.Thread] = []
+
+    def interrupt(thread: threading.Thread) -> None:
+        late.append(thread)
+        raise KeyboardInterrupt
+
+    jobs = JobsBeside([request_of("steady", tmp_path, hz=50)], patience_s=60)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            jobs.__enter__()
+    late[0].start()
+    late[0].join()
+    assert jobs.outcome is None
+
+
 _COMMAND = """
 import sys
 from pathlib import Path

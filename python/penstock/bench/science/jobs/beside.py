@@ -15,16 +15,17 @@ class JobsBeside:
     def __init__(self, requests: Sequence[JobRequest], patience_s: float) -> None:
         self.outcome: TeamOutcome | None = None
         self._requests, self._patience_s = requests, patience_s
-        self._stop, self._begun = threading.Event(), threading.Event()
+        self._stop, self._begun, self._ended = threading.Event(), threading.Event(), threading.Event()
         self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._starting = threading.Lock()
+        self._started = False
 
     def __enter__(self) -> Self:
         """Raises PenstockError if a job does not start."""
         if not self._requests:
             return self
         try:
-            self._thread.start()
+            threading.Thread(target=self._run, daemon=True).start()
             self._begun.wait()  # the jobs have a limit of their own
         except BaseException:  # Ctrl-C
             self.end()
@@ -42,10 +43,16 @@ class JobsBeside:
 
     def end(self) -> None:
         self._stop.set()
-        if self._thread.ident is not None:  # Ctrl-C may come before it starts
-            self._thread.join()
+        with self._starting:
+            started = self._started
+        if started:  # Ctrl-C may come before
+            self._ended.wait()
 
     def _run(self) -> None:
+        with self._starting:
+            if self._stop.is_set():
+                return
+            self._started = True
         try:
             self.outcome = run_jobs(
                 self._requests, patience_s=self._patience_s, stop=self._stop, on_go=self._begun.set
@@ -54,3 +61,4 @@ class JobsBeside:
             self._error = error
         finally:
             self._begun.set()
+            self._ended.set()
