@@ -2,6 +2,7 @@
 
 import gc
 import resource
+import signal
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,6 +13,12 @@ from penstock.model.errors import PenstockError
 from penstock.programs.locate import find_program
 
 _BEGUN_S = pytest.StashKey[float]()
+
+# A shell ignores SIGINT in what it starts with `&`. Programs would inherit that, but tests send it to them.
+# They do not inherit a handler that does nothing.
+for _number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(_number) == signal.SIG_IGN:
+        signal.signal(_number, lambda *_: None)
 
 
 def _mpich_is_built() -> bool:

@@ -226,7 +226,7 @@ def report(total: Outcome, problems: list[str]) -> None:
 if __name__ == "__main__":
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP: leave it so
             signal.signal(number, signal.default_int_handler)  # ends what it started, as Ctrl-C does
     try:
         sys.exit(main())

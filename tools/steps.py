@@ -65,8 +65,15 @@ def limit_s() -> float:
 # if the kernel shares the processors between sessions first.
 GIVING_WAY = ("sh", "-c", 'echo 19 2>/dev/null >/proc/self/autogroup; exec chrt --idle 0 "$@"', "sh")
 
-# A shell ignores SIGINT in what it starts with `&`, and nohup SIGHUP. Children inherit that; tests send both.
-HEEDING_SIGNALS = ("env", "--default-signal")
+
+def heed_signals() -> None:
+    """Makes commands heed signals that this process ignores, as one started with `&` or by nohup does.
+
+    Children inherit that a signal is ignored, but not a handler that does nothing.
+    """
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
 
 
 class Runner:
@@ -85,6 +92,7 @@ class Runner:
         self._stopped = False
 
     def run(self) -> None:
+        heed_signals()
         first, *others = self.steps
         try:
             self._commands(first, self.steps[first].prepare)
@@ -176,7 +184,7 @@ class Runner:
     ) -> tuple[int, float, bool]:
         """Exit code, processor-seconds, and whether it was ended because the tests wait for it."""
         process = subprocess.Popen(
-            (*HEEDING_SIGNALS, *(GIVING_WAY if gives_way else ()), *command.arguments),
+            (*(GIVING_WAY if gives_way else ()), *command.arguments),
             cwd=ROOT,
             env={**os.environ, **command.environment},
             stdout=output if beside else subprocess.PIPE,
