@@ -38,7 +38,7 @@ void set_cpus(Role role, CpuMask cpus) { table()[static_cast<std::size_t>(role)]
 
 void begin_thread(const char* name, Role role) {
   go_to(table()[static_cast<std::size_t>(role)]);
-  pthread_setname_np(pthread_self(), name);  // once a thread shows its name, it runs where it will stay
+  pthread_setname_np(pthread_self(), name);  // who sees it sees the final processors, too
   begin_account(name);
 }
 

@@ -28,7 +28,7 @@ Result<void> lock_when_free(File& file);
 bool has_final_counts(const check::Tree& tree);
 
 /// Whether a recorder, or a recovery, closed the file to the end. The mark of an unfinished file does not tell:
-/// programs like h5clear remove it, and so does a recorder whose closing fails after that step.
+/// programs like h5clear remove it, and a recorder does before the last steps of its closing.
 bool was_completed(const check::Tree& tree);
 
 /// One a frame; empty where the file has none. Lives as long as the tree.

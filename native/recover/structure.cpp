@@ -81,7 +81,8 @@ void report_removed_mark(const check::Tree& tree, const Segments& segments, cons
                          check::Findings& findings) {
   if (segments.no_description || !segments.description.sealed || was_completed(tree)) return;
   findings.add({check::Level::error, "the file lacks the mark of an unfinished file", file,
-                "the mark, as the recorder did not close the file", "none, as after h5clear, or a failed closing",
+                "the mark, because the recorder did not finish closing the file",
+                "none, as after h5clear or after a closing that failed",
                 "a program that opened the file may have cut off frames that HDF5's index did not have yet: restore "
                 "the file from another copy"});
 }

@@ -29,8 +29,8 @@ Error undecided(const check::Tree& tree, const std::string& file);
 /// to it would be lost.
 Error changed_by_another(const std::string& missing, const std::string& file);
 
-/// Until a file is complete it is marked as open. Who has removed that mark has opened it for writing. Of a file
-/// without the mark.
+/// Of a file without the mark that it is open, which it has until it is complete. A program that removed the mark may
+/// have opened the file for writing.
 void report_removed_mark(const check::Tree& tree, const Segments& segments, const std::string& file,
                          check::Findings& findings);
 
