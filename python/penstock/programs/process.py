@@ -24,7 +24,7 @@ from typing import IO, Protocol, Self
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
-from penstock.model.errors import ExitCode, PenstockError, UsageError
+from penstock.model.errors import ExitCode, InterruptedRunError, PenstockError, UsageError
 from penstock.model.events import Event, Failed, parse_event
 from penstock.model.failure import Failure
 from penstock.model.problems import reason_of
@@ -316,7 +316,7 @@ class Program:
         log = "" if self._on_log is not None else "\n".join(self.log)  # whoever follows the log has seen it
         if code in (-signal.SIGINT, -signal.SIGTERM):
             kind = ExitCode.of_signal(signal.Signals(-code).name)
-            raise PenstockError(f"interrupted before {self.name} could start", code=kind)
+            raise InterruptedRunError(f"interrupted before {self.name} could start", code=kind)
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         remedy = (
             "the machine may be out of memory: see the system's log" if code < 0 or remedy_of_death else ""

@@ -36,6 +36,18 @@ def test_its_problem_is_told(tmp_path: Path) -> None:
     assert "absent" in found.value.message
 
 
+@pytest.mark.parametrize("number", ["INT", "TERM"])
+def test_a_signal_that_its_program_gets_before_it_listens_is_no_failed_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str
+) -> None:
+    program = tmp_path / "penstock-load"
+    program.write_text(f"#!/bin/sh\nkill -{number} $$\n", encoding="ascii")
+    program.chmod(0o755)
+    monkeypatch.setenv("PENSTOCK_BIN", str(tmp_path))
+    with pytest.raises(InterruptedRunError):
+        inside(tmp_path, size="1MiB", transfer="1MiB", read=False)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("after_s", [0.1, 2.5])
 def test_a_signal_is_never_a_failed_run(tmp_path: Path, number: signal.Signals, after_s: float) -> None:
