@@ -24,7 +24,9 @@ def tell(event):
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         print("under way", flush=True)
 
-chosen = Configuration.model_validate({"folder": sys.argv[1], "pool_bytes": "64MiB"})
+chosen = Configuration.model_validate(
+    {"folder": sys.argv[1], "pool_bytes": "64MiB", "sources": [{"kind": "tcp", "listen": "127.0.0.1:0"}]}
+)
 record(chosen.plan(os.environ), tell)
 """
 
