@@ -195,17 +195,37 @@ int64_t pst_net_receive(pst_socket socket, void* into, size_t bytes) {
   return is_pending(last_error()) || is_interrupted(last_error()) ? 0 : -1;
 }
 
+#ifdef _WIN32
+typedef SOCKET pst_handle;
+#else
+typedef int pst_handle;
+#endif
+
+#if defined(TCP_KEEPIDLE) || defined(TCP_KEEPALIVE)
+static void keep_alive_after(pst_handle handle, int option, int value) {
+  (void)setsockopt(handle, IPPROTO_TCP, option, (const char*)&value, sizeof(value));
+}
+#endif
+
 static void tune(pst_socket socket) {
   const int on = 1;
   const int buffer_bytes = SEND_BUFFER_BYTES;
-#ifdef _WIN32
-  const SOCKET handle = (SOCKET)socket;
-#else
-  const int handle = (int)socket;
-#endif
+  const pst_handle handle = (pst_handle)socket;
   /* A courtesy: everything works without. */
   (void)setsockopt(handle, IPPROTO_TCP, TCP_NODELAY, (const char*)&on, sizeof(on));
   (void)setsockopt(handle, SOL_SOCKET, SO_KEEPALIVE, (const char*)&on, sizeof(on));
+  /* A recorder whose machine is gone is noticed within half a minute. */
+#ifdef TCP_KEEPIDLE
+  keep_alive_after(handle, TCP_KEEPIDLE, 10);
+#elif defined(TCP_KEEPALIVE)
+  keep_alive_after(handle, TCP_KEEPALIVE, 10);
+#endif
+#ifdef TCP_KEEPINTVL
+  keep_alive_after(handle, TCP_KEEPINTVL, 5);
+#endif
+#ifdef TCP_KEEPCNT
+  keep_alive_after(handle, TCP_KEEPCNT, 4);
+#endif
   (void)setsockopt(handle, SOL_SOCKET, SO_SNDBUF, (const char*)&buffer_bytes, sizeof(buffer_bytes));
 #ifdef SO_NOSIGPIPE
   (void)setsockopt(handle, SOL_SOCKET, SO_NOSIGPIPE, (const char*)&on, sizeof(on));
@@ -223,11 +243,10 @@ static int wait_until_writable(pst_socket socket, int64_t give_up_ms) {
 
 static int connect_socket(pst_socket socket, const struct addrinfo* to, int64_t give_up_ms) {
   int error = 0;
+  const pst_handle handle = (pst_handle)socket;
 #ifdef _WIN32
-  const SOCKET handle = (SOCKET)socket;
   int size = sizeof(error);
 #else
-  const int handle = (int)socket;
   socklen_t size = sizeof(error);
 #endif
   if (make_nonblocking(socket) != 0) return last_error();
@@ -248,6 +267,7 @@ pst_socket pst_net_connect(const char* host, const char* port, int64_t timeout_m
   struct addrinfo* found = NULL;
   const struct addrinfo* each;
   const int64_t give_up_ms = pst_now_ms() + timeout_ms;
+  int addresses = 0;
   int failed;
   memset(&hints, 0, sizeof(hints));
   hints.ai_family = AF_UNSPEC;
@@ -258,14 +278,18 @@ pst_socket pst_net_connect(const char* host, const char* port, int64_t timeout_m
     return PST_NO_SOCKET;
   }
   (void)snprintf(why, why_bytes, "it has no address");
-  for (each = found; each != NULL; each = each->ai_next) {
+  for (each = found; each != NULL; each = each->ai_next) ++addresses;
+  for (each = found; each != NULL; each = each->ai_next, --addresses) {
+    const int64_t now_ms = pst_now_ms();
+    /* One that does not answer leaves time for the others. */
+    const int64_t share_ms = give_up_ms > now_ms ? (give_up_ms - now_ms) / addresses : 0;
     const pst_socket one = (pst_socket)socket(each->ai_family, each->ai_socktype, each->ai_protocol);
     int error;
     if (one == PST_NO_SOCKET) {
       say_error(why, why_bytes, last_error());
       continue;
     }
-    error = connect_socket(one, each, give_up_ms);
+    error = connect_socket(one, each, now_ms + share_ms);
     if (error == 0) {
       freeaddrinfo(found);
       tune(one);

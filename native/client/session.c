@@ -303,7 +303,9 @@ static int connect_once(pst_session* session, int64_t timeout_ms) {
                    "no answer to hello");
   if (status != PENSTOCK_OK) return status;
   session->start_sequence = session->sequence;
-  status = send_message(session, PST_START, session->resume ? PST_RESUME : 0, session->start.data, session->start.size);
+  status = send_message(session, PST_START, session->resume || session->start_was_sent ? PST_RESUME : 0,
+                        session->start.data, session->start.size);
+  if (status == PENSTOCK_OK) session->start_was_sent = 1;
   if (status == PENSTOCK_OK)
     status = await(session, &session->answered, session->timeout_ms[PENSTOCK_ANSWER_TIMEOUT], "no answer to the start");
   if (status == PST_LOST && ++session->fruitless > FRUITLESS_MAX) {
@@ -324,6 +326,7 @@ static int connect_patiently(pst_session* session, int64_t patience_ms) {
     const int64_t left_ms = give_up_ms - pst_now_ms();
     const int status = connect_once(session, left_ms > WAIT_MS ? left_ms : WAIT_MS);
     char last[200];
+    if (status == PENSTOCK_OK) session->stopped = 0; /* another one is there now */
     if (status == PENSTOCK_OK) return status;
     drop_connection(session);
     if (status != PST_LOST) return status;
@@ -340,10 +343,9 @@ static int connect_patiently(pst_session* session, int64_t patience_ms) {
 }
 
 int pst_session_begin(pst_session* session) {
-  const int status = connect_patiently(session, session->timeout_ms[PENSTOCK_CONNECT_TIMEOUT]);
-  session->resume = 1;
   session->acknowledged_before = NO_SEQUENCE;
-  return status;
+  session->start_was_sent = 0;
+  return connect_patiently(session, session->timeout_ms[PENSTOCK_CONNECT_TIMEOUT]);
 }
 
 static int reconnect(pst_session* session) {

@@ -18,7 +18,8 @@ typedef struct pst_session {
   char* name;
   pst_buffer hello, start, end;
   int64_t timeout_ms[5]; /* by penstock_timeout */
-  int resume;
+  int resume;            /* what the user wants */
+  int start_was_sent;    /* the recorder may know the series: each further start resumes it */
 
   char error[PST_ERROR_BYTES];
   pst_window window;

@@ -26,7 +26,8 @@ bool Ending::is_over(Time now, const Facts& facts, const Timeouts& timeouts, boo
   // What the storage did not take may come again, but it is not waited for without end.
   const bool may_wait = now - at_ < timeouts.idle;
   if (may_wait && facts.losers) return false;
-  if (may_wait && facts.asked_again != 0 && now - facts.asked_again < again_patience) return false;
+  const auto last_sign = facts.lost ? std::max(facts.asked_again, facts.last_activity) : facts.asked_again;
+  if (may_wait && facts.asked_again != 0 && now - last_sign < again_patience) return false;
   const bool ends_may_follow = has_elements && !all_ && since_last < timeouts.end;
   if (facts.whole && !ends_may_follow) return !may_wait || !facts.failing || !facts.busy;
   return now - std::max(at_, facts.last_activity) >= patience_ && !(ranked && facts.busy);

@@ -24,6 +24,7 @@ struct Facts {
   bool whole = false;      ///< every announced frame is there
   bool busy = false;       ///< frames are on their way to the storage or the index
   bool losers = false;     ///< a sender is about to be asked to send frames again
+  bool lost = false;       ///< frames that the storage did not take have not come again yet
   bool failing = false;    ///< the storage has failed since the start
   bool abandoned = false;  ///< no frame came, and each sender's connection is gone; false if one cannot be known to be
   bool hopeless = false;   ///< the file was removed or replaced, or the storage failed for too long

@@ -66,6 +66,13 @@ Error connection_error(int errnum, std::string_view what) {
     case ECONNREFUSED:
     case ENOTCONN:
     case ESHUTDOWN:
+    case ECONNABORTED:
+    // A host that starts again, or a switch: it may be back.
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENETDOWN:
+    case ENETRESET:
+    case ENETUNREACH:
     case ETIMEDOUT: return Error(Errc::disconnected, errno_error(errnum, what).message());
     default: return errno_error(errnum, what);
   }

@@ -109,6 +109,7 @@ series::Facts SeriesFile::facts() const {
           .whole = is_complete(spec_, account_),
           .busy = account_.in_flight.busy(),
           .losers = account_.ledger.has_losers(),
+          .lost = account_.ledger.still_lost() > 0,
           .failing = !account_.failures.first().empty(),
           .abandoned = end == 0 && settlement_.sessions().are_gone(),
           .hopeless = watch_.is_hopeless()};

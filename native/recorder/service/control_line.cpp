@@ -53,7 +53,7 @@ void Control::present_line(const std::string& name, const Result<void>& begun) {
       refuse_event(*kept, begun.error(), frames);
     } else if (auto presented = present(name, std::move(*kept)); !presented.ok()) {
       report_.reject(source_of_waiting, presented.error());
-      if (message != 0) session->rejected(message, presented.error());
+      if (message != 0 && session != nullptr) session->rejected(message, presented.error());
     }
     Line::done(session);
     if (taken.bytes > 0) present(taken);

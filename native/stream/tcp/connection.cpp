@@ -217,6 +217,8 @@ Result<void> TcpConnection::serve_message(const TcpHeader& header) {
   const bool large = header.pixels_bytes >= large_pixels_bytes;
   PEN_ASSIGN([[maybe_unused]] const bool head_here,
              input_.require(head_bytes + (large ? 0 : static_cast<std::size_t>(header.pixels_bytes))));
+  // A frame of before may have waited for the pool; this one lies behind it, and is not to be dropped either.
+  if (!large && header.kind == TcpKind::image) PEN_TRY(input_.leave_spare());
   auto message = input_.view(tcp_header_bytes, header.message_bytes);
   input_.read_ahead_to(large ? head_bytes : TcpInput::batch_bytes);
   Result<void> outcome;

@@ -82,6 +82,8 @@ void TcpInput::step_aside() {
   spare_in_use_ = true;
 }
 
+Result<void> TcpInput::leave_spare() { return spare_in_use_ && waits_ ? make_room(end_ - begin_) : Result<void>(); }
+
 /// Nothing has come for a while: waits for more, with nothing of the pool in hand.
 Result<void> TcpInput::rest() {
   batch_.reset();

@@ -34,6 +34,8 @@ class TcpInput {
   BufferRef owner() const { return batch_; }
   /// The views lie in memory that is needed again: what they hold must be copied or dropped.
   bool is_spare() const { return spare_in_use_; }
+  /// With `waits`: waits for memory of the pool that frames may keep, and views change. Without it does nothing.
+  Result<void> leave_spare();
 
   /// Memory from the pool. Where the pool has no room the input gives back what it has of it, so views change; then it
   /// waits for room, or is `timed_out`.

@@ -13,6 +13,8 @@ from penstock.client.wire import HEADER_BYTES, Kind, ProtocolError, Reply, messa
 
 LOOK_INTERVAL_S = 0.001  # between looks for replies while sending
 _SEND_BUFFER_BYTES = 1 << 20
+# A peer whose machine is gone is noticed within half a minute.
+_KEEP_ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
 _RECEIVE_BYTES = 64 << 10
 _RECEIVES_AT_ONCE = 16
 _HAS_SENDMSG = hasattr(socket.socket, "sendmsg")  # not on Windows
@@ -74,6 +76,9 @@ class Connection:
             raise LostError(_why_not_connected(problem)) from problem
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in _KEEP_ALIVE.items():
+            if hasattr(socket, option):  # not on every system
+                self._socket.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
         self._socket.setblocking(False)
         self._poll: dict[bool, select.poll] = {}

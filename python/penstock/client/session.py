@@ -91,7 +91,6 @@ class Session:
         except BaseException:
             self.abandon()
             raise
-        self._flags = RESUME
 
     def check_open(self) -> None:
         """The recorder still wants frames."""
@@ -170,6 +169,7 @@ class Session:
     def _start(self, connection: Connection) -> None:
         self._start_sequence = connection.sequence
         connection.send_message(Kind.START, self._opening.start, flags=self._flags)
+        self._flags = RESUME  # the recorder may know the series
         try:
             self._link.wait_for(lambda: self._answered, self._patience.answer, "start")
         except LostError as problem:

@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -143,6 +144,27 @@ TEST(Client, AnAcknowledgementThatComesBeforeTheSendReturnsIsNotLost) {
   }
   series.wait_acknowledged(60'000);
   EXPECT_EQ(series.acknowledged(), 1u);
+}
+
+TEST(Client, ARecorderWhoseMachineIsGoneIsNoticed) {
+  Receiver receiver;
+  Series series(options_for(receiver.port));
+  int clients = 0;
+  for (int descriptor = 3; descriptor < 1024; ++descriptor) {
+    sockaddr_in address{};
+    socklen_t size = sizeof address;
+    if (::getpeername(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) continue;
+    if (ntohs(address.sin_port) != receiver.port) continue;
+    ++clients;
+    const auto value_of = [&](int option) {
+      int value = 0;
+      socklen_t bytes = sizeof value;
+      EXPECT_EQ(::getsockopt(descriptor, IPPROTO_TCP, option, &value, &bytes), 0);
+      return value;
+    };
+    EXPECT_LE(value_of(TCP_KEEPIDLE) + value_of(TCP_KEEPINTVL) * value_of(TCP_KEEPCNT), 30);
+  }
+  EXPECT_EQ(clients, 1);
 }
 
 TEST(Client, WhatIsNotCopiedIsKeptUntilItIsAcknowledged) {

@@ -609,5 +609,20 @@ TEST_P(RulesTest, Hold) {
 INSTANTIATE_TEST_SUITE_P(Series, RulesTest, ::testing::ValuesIn(rows),
                          [](const auto& row) { return std::string(row.param.name); });
 
+/// What the storage did not take comes again slowly, where it is much.
+TEST(Ending, ASeriesStaysOpenWhileLostFramesComeAgain) {
+  Ending ending;
+  ending.set(0, 0, true, EndedBy::message, false);
+  const Timeouts timeouts{10 * second, 60 * second, 0};
+  Facts facts;
+  facts.any_frame = facts.lost = true;
+  facts.asked_again = 8 * second;
+  facts.last_activity = 13 * second;
+  EXPECT_FALSE(ending.is_over(14 * second, facts, timeouts, false, false));
+  EXPECT_TRUE(ending.is_over(19 * second, facts, timeouts, false, false)) << "none has come for a while";
+  facts.lost = false;
+  EXPECT_TRUE(ending.is_over(14 * second, facts, timeouts, false, false));
+}
+
 }  // namespace
 }  // namespace penstock::series

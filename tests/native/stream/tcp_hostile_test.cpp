@@ -1,9 +1,11 @@
 /// What the TCP source does with clients that lie, stop, or never meant well.
 #include <gtest/gtest.h>
 #include <linux/filter.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <spdlog/sinks/ringbuffer_sink.h>
 #include <spdlog/spdlog.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <future>
@@ -50,6 +52,15 @@ class RawClient {
   void hello(const TcpControl& control = {}) {
     send(encode_control(TcpKind::hello, 0, control));
     EXPECT_EQ(read().first, TcpKind::hello);
+  }
+  /// Until the other end's system has everything.
+  void await_arrival() {
+    int left = 1;
+    for (int i = 0; i < 6000 && left > 0; ++i) {
+      ASSERT_EQ(::ioctl(socket_.descriptor(), SIOCOUTQ, &left), 0);
+      if (left > 0) std::this_thread::sleep_for(10ms);
+    }
+    ASSERT_EQ(left, 0);
   }
   void start(const Series& series) { send(frame_bytes(header_of(TcpKind::start, 1), encode_start(series))); }
   static std::vector<std::byte> image_bytes(const Series& series, std::uint64_t number, std::uint64_t sequence) {
@@ -455,6 +466,36 @@ TEST(TcpHostile, WaitingForThePoolIsNotTheSendersFault) {
   receiver.sink.let_frames_go();
   ASSERT_TRUE(receiver.sink.wait_for_frames(3));
   EXPECT_TRUE(receiver.sink.rejected().empty());
+}
+
+/// One that is read ahead with another one, for which the pool has no room, is not dropped.
+TEST(TcpHostile, SmallFramesBehindAFrameThatWaitsForThePoolAreKept) {
+  Receiver receiver({}, 1 << 20);
+  receiver.sink.keeps_frames = false;
+  std::promise<void> go;
+  const auto gone = go.get_future().share();
+  receiver.sink.on_put = [gone](const Frame& frame) {
+    if (value(frame.number) == 0) gone.wait();
+    return Result<void>();
+  };
+  const auto small = sample_series("small", 16, 1024);
+  const auto large = sample_series("large", 50, 1024);
+  RawClient client(receiver.port);
+  client.hello();
+  client.start(small);
+  client.start(large);
+  client.image(small, 0, 2);
+  const auto held = receiver.sink.pool().acquire(780'000, 10s);
+  ASSERT_TRUE(held.ok()) << "with the batch of the connection, no large frame has room";
+  auto both = RawClient::image_bytes(large, 1, 3);
+  const auto second = RawClient::image_bytes(small, 1, 4);
+  both.insert(both.end(), second.begin(), second.end());
+  client.send(both);
+  client.await_arrival();
+  go.set_value();
+  EXPECT_TRUE(receiver.sink.wait_for_outcomes(3));
+  EXPECT_EQ(receiver.sink.frame_count(), 3u);
+  EXPECT_TRUE(receiver.sink.dropped().empty());
 }
 
 TEST(TcpHostile, ConnectionsAreBounded) {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import cbor2
 import pytest
-from plain_client import ACK, CLOSED, ERROR, HELLO, IMAGE, crc32c, message
+from plain_client import ACK, BYE, CLOSED, ERROR, HELLO, IMAGE, START, crc32c, message
 from test_client import images_of, small
 
 from penstock.client import ClientError, FramesRefusedError, RefusedError
@@ -217,6 +217,97 @@ def test_nor_is_it_by_the_c_client(library: ctypes.CDLL, kind: int) -> None:
     words = ctypes.string_at(library.penstock_error(series)).decode()
     library.penstock_free(series)
     assert (status, 'frames below 2 of series "s", but only frames below 1' in words) == (8, True)
+
+
+GREETED = message(HELLO, 0, {"type": "hello", "name": "x"})
+STARTED = message(ACK, 1, {"type": "ack", "series_unique_id": "s", "safe_below": 0})
+
+
+def flags_of_start(connection: socket.socket) -> int:
+    """Of the message behind hello."""
+    with connection.makefile("rb") as stream:
+        for _ in range(2):
+            kind, flags, text_bytes, pixel_bytes = struct.unpack_from("<HIIQ", stream.read(64), 6)
+            stream.read(text_bytes + pixel_bytes)
+    assert kind == START
+    return int(flags)
+
+
+def begin_by(client: str, library: ctypes.CDLL, address: str) -> None:
+    if client == "Python":
+        small(address).abandon()
+    else:
+        series = c_series(library)
+        library.penstock_set_address(series, address.encode())
+        status = library.penstock_begin(series)
+        library.penstock_free(series)
+        assert status == 0
+
+
+@pytest.mark.parametrize("client", ["Python", "C"])
+def test_start_is_resumed_if_its_answer_was_lost_with_the_connection(
+    library: ctypes.CDLL, client: str
+) -> None:
+    flags: list[int] = []
+
+    def answer(connection: socket.socket) -> None:
+        connection.sendall(GREETED)
+        flags.append(flags_of_start(connection))
+        if len(flags) > 1:
+            connection.sendall(STARTED)
+            connection.recv(1)
+
+    with made_up_recorder(answer) as address:
+        begin_by(client, library, address)
+    assert flags == [0, 1]
+
+
+def test_c_client_resumes_only_what_it_started(library: ctypes.CDLL) -> None:
+    """A program may call penstock_begin() until there is a recorder."""
+    flags: list[int] = []
+
+    def answer(connection: socket.socket) -> None:
+        connection.sendall(GREETED + STARTED)
+        flags.append(flags_of_start(connection))
+        connection.recv(1)
+
+    series = c_series(library)
+    library.penstock_set_timeout(series, 1, ctypes.c_int64(100))
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        closed = nobody.getsockname()[1]
+    library.penstock_set_address(series, f"127.0.0.1:{closed}".encode())
+    assert library.penstock_begin(series) == 2
+    library.penstock_set_timeout(series, 1, ctypes.c_int64(60_000))
+    with made_up_recorder(answer) as address:
+        library.penstock_set_address(series, address.encode())
+        status = library.penstock_begin(series)
+        library.penstock_free(series)
+    assert (status, flags) == (0, [0])
+
+
+def test_recorder_that_was_stopped_and_started_again_while_a_client_connects(library: ctypes.CDLL) -> None:
+    """It says bye to a client that waits for its hello; the next one is there for all of its connections."""
+    served = iter(["cut", "bye", "cut", "acknowledge"])
+
+    def answer(connection: socket.socket) -> None:
+        how = next(served)
+        if how == "bye":
+            connection.sendall(message(BYE, 0, {"type": "bye"}))
+            return
+        connection.sendall(GREETED + STARTED)
+        read_until_images(connection, 1)
+        if how == "acknowledge":
+            connection.sendall(message(ACK, 2, {"type": "ack", "series_unique_id": "s", "safe_below": 1}))
+            connection.recv(1)
+
+    series = c_series(library)
+    with made_up_recorder(answer) as address:
+        library.penstock_set_address(series, address.encode())
+        assert library.penstock_begin(series) == 0
+        pixels = bytes(2 * 30 * 40)
+        assert library.penstock_send_image(series, pixels, ctypes.c_uint64(len(pixels))) == 0
+        assert library.penstock_wait_acknowledged(series, ctypes.c_int64(60_000)) == 0
+        library.penstock_free(series)
 
 
 def test_what_comes_without_end_is_not_listened_to_without_end() -> None:
