@@ -68,6 +68,7 @@ struct Frame {
   /// Whom to notify when the frame is safe: what the source gave to FrameSink::begin; null for nobody.
   std::shared_ptr<AckListener> session;
   std::uint64_t message = 0;  ///< the session's number of the message that brought it
+  bool more = false;          ///< another frame of the same message follows
   bool waited = false;        ///< for the file of its series
 };
 

@@ -107,7 +107,7 @@ Result<std::optional<Task>> Admission::admit_now(Frame frame, ValuesRoom room) {
     PEN_TRY(fitted);
   }
   const auto part = spec_.part_of(frame);
-  const auto admission = ledger.receive(frame.number, part, frame.session);
+  const auto admission = ledger.receive(frame.number, part, frame.session, frame.more);
   if (admission == Ledger::Admission::no_room) return far_from_others(frame.number);
   if (admission == Ledger::Admission::duplicate) {
     settlement.notify_sessions();
@@ -165,7 +165,7 @@ void Admission::learn_end() { account_.ledger.raise_end(role_.end_elsewhere(spec
 /// There is no file that could take it; it may come again.
 std::optional<Task> Admission::lose(const Frame& frame) {
   const Ledger::Item item{frame.number, spec_.part_of(frame)};
-  if (account_.ledger.receive(frame.number, item.part, frame.session) == Ledger::Admission::take)
+  if (account_.ledger.receive(frame.number, item.part, frame.session, frame.more) == Ledger::Admission::take)
     account_.ledger.lost(std::span(&item, 1));
   account_.counters.last_activity_ns = monotonic_ns();
   return std::nullopt;

@@ -299,6 +299,7 @@ Result<void> TcpConnection::deliver(const TcpHeader& header, Bytes message, cons
       if (whole) frame.payload_crc = pixels.crc;
       frame.session = session_;  // whom to tell when it is safe
       frame.message = header.sequence;
+      frame.more = &frame != &delivery.frames.back();
       if (session_ != nullptr) frame.element = session_->element();
       answer(header.sequence, sink_.put(std::move(frame)));
     }

@@ -125,6 +125,7 @@ TEST(Client, EverythingThatIsToldArrives) {
   for (std::uint64_t i = 0; i < 6; ++i) {
     EXPECT_EQ(value(frames[i].number), i / 2);
     EXPECT_EQ(frames[i].channel, i % 2);
+    EXPECT_EQ(frames[i].more, i % 2 == 0) << "both channels are in one message";
     expect_image(frames[i], i / 2 + 100 * (i % 2));
     EXPECT_EQ(frames[i].exposure_start_ns, static_cast<std::int64_t>(i / 2) * 1'000'000'000);
     EXPECT_EQ(frames[i].exposure_stop_ns, frames[i].exposure_start_ns + 5);

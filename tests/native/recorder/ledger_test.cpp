@@ -112,6 +112,25 @@ TEST(Ledger, ResendingSessionWaitsForTheFirstCopy) {
   EXPECT_EQ(ledger.take_notices().size(), 2u);
 }
 
+/// A client keeps messages, not channels.
+TEST(Ledger, AMessageIsNotAcknowledgedBeforeAllOfItsChannelsAreKnown) {
+  Ledger ledger(2);
+  auto session = std::make_shared<QuietListener>();
+  ledger.receive(number(0), 0, session, true);
+  place(ledger, 0, 0);
+  EXPECT_TRUE(ledger.take_notices().empty()) << "the other channel is not known yet";
+  ledger.receive(number(0), 1, session);
+  EXPECT_TRUE(ledger.take_notices().empty());
+  place(ledger, 0, 1);
+  EXPECT_EQ(ledger.take_notices().at(0).below, number(1));
+
+  auto again = std::make_shared<QuietListener>();
+  EXPECT_EQ(ledger.receive(number(0), 0, again, true), Ledger::Admission::duplicate);
+  EXPECT_TRUE(ledger.take_notices().empty());
+  EXPECT_EQ(ledger.receive(number(0), 1, again), Ledger::Admission::duplicate);
+  EXPECT_EQ(ledger.take_notices().at(0).below, number(1));
+}
+
 TEST(Ledger, ALostFrameHoldsTheAcknowledgementBackAndMayComeAgain) {
   Ledger ledger(1);
   auto session = std::make_shared<QuietListener>();

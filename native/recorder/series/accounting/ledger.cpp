@@ -27,7 +27,7 @@ Ledger::Ledger(unsigned parts)
 /// With mutex_ held.
 bool Ledger::may_hold(std::uint64_t number) const { return entries_.may_hold(number, counts_.received); }
 
-Ledger::Admission Ledger::receive(FrameNumber number, std::uint32_t part, const Session& session) {
+Ledger::Admission Ledger::receive(FrameNumber number, std::uint32_t part, const Session& session, bool more) {
   std::lock_guard lock(mutex_);
   const auto n = value(number);
   const auto bit = bit_of(part);
@@ -38,6 +38,7 @@ Ledger::Admission Ledger::receive(FrameNumber number, std::uint32_t part, const 
     if (watches_windows_ && sent.end == 0)
       sent.window = std::min(session->window_frames(), window_max) * std::popcount(all_parts_);
     sent.end = std::max(sent.end, n + 1);
+    sent.begun = more ? std::optional(n) : std::nullopt;
     if (sent.kept.size() < sent.window) sent.kept.push_back(n);
     if (!(frame.safe & bit)) sent.waiting.emplace(n, part);
   }
@@ -192,7 +193,8 @@ std::vector<Ledger::Notice> Ledger::take_notices() {
   std::vector<Notice> notices;
   forget_gone();
   for (auto& [session, sent] : sessions_) {
-    const auto below = sent.waiting.empty() ? sent.end : sent.waiting.begin()->first;
+    const auto put = sent.waiting.empty() ? sent.end : sent.waiting.begin()->first;
+    const auto below = std::min(put, sent.begun.value_or(put));
     if (below <= sent.told) continue;
     sent.told = below;
     while (!sent.kept.empty() && sent.kept.front() < below) sent.kept.pop_front();

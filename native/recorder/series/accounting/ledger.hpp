@@ -72,7 +72,9 @@ class Ledger {
   /// A good frame came in. `duplicate` if it is there already or on its way; the session is notified
   /// when that one is safe. `no_room` if its number is far from all others, as those of too many frames were
   /// (FrameEntries::may_hold()): nothing is noted of it.
-  Admission receive(FrameNumber number, std::uint32_t part, const Session& session);
+  /// `more`: another part of the same message follows; the session, which keeps messages, is not notified of this
+  /// frame before.
+  Admission receive(FrameNumber number, std::uint32_t part, const Session& session, bool more = false);
   /// Of which part, where that is known.
   void damaged(FrameNumber number, std::optional<std::uint32_t> part = {});
   void dropped(FrameNumber number);
@@ -161,6 +163,7 @@ class Ledger {
   struct Sent {
     std::set<std::pair<std::uint64_t, std::uint32_t>> waiting;  ///< put and not safe yet
     std::uint64_t end = 0;                                      ///< one past the highest number that this session put
+    std::optional<std::uint64_t> begun;                         ///< a frame of whose message more parts follow
     std::uint64_t told = 0;
     std::uint64_t window = 0;               ///< images of all channels; 0: it does not wait
     std::deque<std::uint64_t> kept;         ///< put, from `told` on; up to the window, if it counts
