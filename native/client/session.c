@@ -288,6 +288,7 @@ static int await(pst_session* session, const int* done, int64_t timeout_ms, cons
 
 static int connect_once(pst_session* session, int64_t timeout_ms) {
   char why[128];
+  uint32_t flags;
   int status;
   session->greeted = session->answered = 0;
   session->start_sequence = session->end_sequence = NO_SEQUENCE;
@@ -303,9 +304,9 @@ static int connect_once(pst_session* session, int64_t timeout_ms) {
                    "no answer to hello");
   if (status != PENSTOCK_OK) return status;
   session->start_sequence = session->sequence;
-  status = send_message(session, PST_START, session->resume || session->start_was_sent ? PST_RESUME : 0,
-                        session->start.data, session->start.size);
-  if (status == PENSTOCK_OK) session->start_was_sent = 1;
+  flags = session->resume || session->start_was_sent ? PST_RESUME : 0;
+  session->start_was_sent = 1; /* first: the connection may be lost while the start goes out */
+  status = send_message(session, PST_START, flags, session->start.data, session->start.size);
   if (status == PENSTOCK_OK)
     status = await(session, &session->answered, session->timeout_ms[PENSTOCK_ANSWER_TIMEOUT], "no answer to the start");
   if (status == PST_LOST && ++session->fruitless > FRUITLESS_MAX) {

@@ -154,7 +154,7 @@ Result<void> TcpSenderSession::check_open() const {
 Result<void> TcpSenderSession::connect(std::chrono::nanoseconds patience) {
   const auto give_up_ns = deadline_after(patience);
   bool told = false;
-  std::optional<Error> before;  // of the attempt before
+  std::optional<Error> before;  // why the attempt before failed
   // A receiver that closes the connection with a reason is there, and answers at once.
   auto tell_ns = monotonic_ns() + (started_ && reason_.empty() ? 0 : first_wait_ns);
   for (auto pause = first_pause;; pause = std::min(2 * pause, last_pause)) {

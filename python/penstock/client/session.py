@@ -168,8 +168,9 @@ class Session:
 
     def _start(self, connection: Connection) -> None:
         self._start_sequence = connection.sequence
-        connection.send_message(Kind.START, self._opening.start, flags=self._flags)
-        self._flags = RESUME  # the recorder may know the series
+        # Set first: the connection may be lost while the start goes out, and its answer with it.
+        flags, self._flags = self._flags, RESUME
+        connection.send_message(Kind.START, self._opening.start, flags=flags)
         try:
             self._link.wait_for(lambda: self._answered, self._patience.answer, "start")
         except LostError as problem:
