@@ -103,7 +103,7 @@ Result<std::optional<Task>> Admission::admit_now(Frame frame, ValuesRoom room) {
     tree.note_series_date(frame.series_date);
     // A frame that is expanded before it is stored does not decide how the file is encoded.
     auto fitted = opener.fit(frame.form.plain() ? frame.encoding : Encoding::none, meta_columns(frame.metadata));
-    if (!fitted.ok() && fitted.error().code() == Errc::no_space) return lose(frame);
+    if (!fitted.ok() && may_pass(fitted.error().code())) return lose(frame);
     PEN_TRY(fitted);
   }
   const auto part = spec_.part_of(frame);
@@ -167,7 +167,9 @@ std::optional<Task> Admission::lose(const Frame& frame) {
   const Ledger::Item item{frame.number, spec_.part_of(frame)};
   if (account_.ledger.receive(frame.number, item.part, frame.session, frame.more) == Ledger::Admission::take)
     account_.ledger.lost(std::span(&item, 1));
-  account_.counters.last_activity_ns = monotonic_ns();
+  const auto now_ns = monotonic_ns();
+  parts_.watch.note_lost(now_ns);
+  account_.counters.last_activity_ns = now_ns;
   return std::nullopt;
 }
 

@@ -25,7 +25,7 @@ class Admission {
     SeriesTree& tree;
     Assembler& assembler;
     Settlement& settlement;
-    const FileWatch& watch;
+    FileWatch& watch;
   };
 
   /// All of them outlive it.

@@ -67,7 +67,7 @@ Result<std::shared_ptr<SeriesFile>> SeriesFile::resume(Env& env, const Config& c
   return file;
 }
 
-Result<std::shared_ptr<SeriesFile>> SeriesFile::without_room(Env& env, const Config& config, Team& team, Series series,
+Result<std::shared_ptr<SeriesFile>> SeriesFile::without_file(Env& env, const Config& config, Team& team, Series series,
                                                              std::string path, const Error& why) {
   PEN_ASSIGN(auto file, make(env, config, team, std::move(series), std::move(path)));
   file->opener_.retry_later(why);

@@ -44,8 +44,8 @@ class SeriesFile final {
   /// (docs/explanation/decisions/0017-a-series-goes-on-in-its-file.md).
   static Result<std::shared_ptr<SeriesFile>> resume(Env& env, const Config& config, Team& team, Series series,
                                                     std::string path);
-  /// The coordinator's: the storage had no room for the file; one of the frames makes it once there is some.
-  static Result<std::shared_ptr<SeriesFile>> without_room(Env& env, const Config& config, Team& team, Series series,
+  /// The coordinator's: the file could not be made, for a reason that may pass; one of the frames makes it once it has.
+  static Result<std::shared_ptr<SeriesFile>> without_file(Env& env, const Config& config, Team& team, Series series,
                                                           std::string path, const Error& why);
   /// Another rank's: the coordinator has created the file.
   static Result<std::shared_ptr<SeriesFile>> join(Env& env, const Config& config, Team& team, Series series,

@@ -10,9 +10,14 @@
 namespace penstock::recorder {
 namespace {
 
+class StorageThatTakesNothing : public RecorderTest, public ::testing::WithParamInterface<Errc> {};
+
+INSTANTIATE_TEST_SUITE_P(ForAReason, StorageThatTakesNothing, ::testing::Values(Errc::no_space, Errc::io),
+                         [](const auto& info) { return std::string(name(info.param)); });
+
 /// The first frame's metadata have the file made anew, and the disk is full just then.
-TEST_F(RecorderTest, AFileForWhichThereIsNoRoomIsMadeWhenThereIsSome) {
-  penstock::testing::FullDisk disk(false);
+TEST_P(StorageThatTakesNothing, GetsTheFileWhenItTakesSomethingAgain) {
+  penstock::testing::FullDisk disk(false, GetParam());
   config_.end_timeout_s = 10;
   Recorder recorder(disk.env(), config_, *events_, team_);
   ASSERT_TRUE(recorder.start().ok());
@@ -77,7 +82,7 @@ TEST_F(RecorderTest, WhatAFullStorageDidNotTakeIsAProblemUntilItHasComeAgain) {
     EXPECT_EQ(end["lost"], 3) << "each counts once";
     EXPECT_EQ(end["late"], 0) << "they came in time, and were sent again";
     EXPECT_EQ(end["raw_bytes"], (2 + again) * frame(0).payload.size()) << "of what is stored";
-    EXPECT_EQ(acks->problem.find("full") != std::string::npos, again < 3) << acks->problem;
+    EXPECT_EQ(acks->problem.find("no_space") != std::string::npos, again < 3) << acks->problem;
     EXPECT_EQ(recorder.failed_series(), again < 3 ? 1u : 0u);
   }
 }
@@ -136,8 +141,8 @@ TEST_F(RecorderTest, WhatSomebodyPutsInThePlaceOfAFileThatWaitsForRoomStays) {
 }
 
 /// A detector over ZeroMQ cannot be told to begin again.
-TEST_F(RecorderTest, ASeriesBeginsWhereThereIsNoRoomForItsFileYet) {
-  penstock::testing::FullDisk disk;
+TEST_P(StorageThatTakesNothing, HasTheSeriesBeginWithoutItsFile) {
+  penstock::testing::FullDisk disk(true, GetParam());
   Recorder recorder(disk.env(), config_, *events_, team_);
   ASSERT_TRUE(recorder.start().ok());
   ASSERT_TRUE(recorder.begin(series(6), nullptr).ok());
@@ -153,7 +158,47 @@ TEST_F(RecorderTest, ASeriesBeginsWhereThereIsNoRoomForItsFileYet) {
   EXPECT_EQ(states(), (std::vector<std::uint8_t>{4, 4, 4, 1, 1, 1}));
   EXPECT_EQ(pixels()[3 * rows * columns], 3000);
   EXPECT_EQ(event("series_end")["lost"], 3);
-  EXPECT_NE(event("series_end")["problem"].dump().find("full"), std::string::npos);
+  EXPECT_NE(event("series_end")["problem"].dump().find(name(GetParam())), std::string::npos);
+}
+
+/// Its end comes while all of its frames are on their way to the storage, which has not failed so far.
+TEST_F(RecorderTest, LastFramesThatAStorageDoesNotTakeMayComeAgain) {
+  penstock::testing::FullDisk disk(false);
+  Recorder recorder(disk.env(), config_, *events_, team_);
+  ASSERT_TRUE(recorder.start().ok());
+  const auto acks = std::make_shared<Acks>(), back = std::make_shared<Acks>();
+  ASSERT_TRUE(recorder.begin(series(2), acks).ok());
+  disk.fill();
+  const auto put = [&](const std::shared_ptr<Acks>& session) {
+    for (std::uint64_t n = 0; n < 2; ++n) {
+      auto one = frame(n);
+      one.session = session;
+      ASSERT_TRUE(recorder.put(std::move(one)).ok());
+    }
+  };
+  put(acks);
+  ASSERT_TRUE(recorder.end({1, "s1"}).ok());
+  for (int i = 0; i < 1000 && acks->asked == 0 && !acks->is_closed; ++i) std::this_thread::sleep_for(10ms);
+  ASSERT_FALSE(acks->is_closed);
+  disk.make_room();
+  put(back);
+  EXPECT_TRUE(recorder.wait_for_limit(60s));
+  recorder.stop();
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 1}));
+  EXPECT_EQ(back->safe, 2u);
+}
+
+TEST_F(RecorderTest, ASeriesEndsWhoseFileAFailingStorageNeverTakes) {
+  penstock::testing::FullDisk disk(true, Errc::io);
+  config_.idle_timeout_s = 0.5;
+  Recorder recorder(disk.env(), config_, *events_, team_);
+  ASSERT_TRUE(recorder.start().ok());
+  ASSERT_TRUE(recorder.begin(series(6), nullptr).ok());
+  EXPECT_TRUE(recorder.put(frame(0)).ok());
+  EXPECT_TRUE(recorder.wait_for_limit(60s));
+  recorder.stop();
+  EXPECT_EQ(event("series_end")["ended_by"], "failure");
+  EXPECT_NE(event("series_end")["problem"].dump().find("io"), std::string::npos);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-/// A storage that is full until somebody makes room. Safe from several threads.
+/// A storage that is full, or takes nothing for another reason, until somebody makes room. Safe from several threads.
 #pragma once
 
 #include <atomic>
@@ -9,9 +9,9 @@ namespace penstock::testing {
 
 class FullDisk {
  public:
-  explicit FullDisk(bool full = true) : full_(full) {
-    env_.faults->on_write = [this](auto, auto) {
-      return full_ ? Result<void>(make_error(Errc::no_space, "full")) : Result<void>{};
+  explicit FullDisk(bool full = true, Errc reason = Errc::no_space) : full_(full) {
+    env_.faults->on_write = [this, reason](auto, auto) {
+      return full_ ? Result<void>(make_error(reason, "{}", name(reason))) : Result<void>{};
     };
   }
 

@@ -38,7 +38,10 @@ Result<std::shared_ptr<SeriesFile>> FileMaker::make(Series series, bool answered
     report_.note("start", remark.with_context(fmt::format("series \"{}\"", unique_id)));
   warn_of_sensor(file->series());
   const auto before = file->stats().frames_before;
-  spdlog::info("series \"{}\" resumes {}, which has {} frames", unique_id, path, before);
+  if (before > 0)
+    spdlog::info("series \"{}\" resumes {}, which has {} frames", unique_id, path, before);
+  else
+    spdlog::info("series \"{}\" is recorded into {}", unique_id, path);
   events_.emit("series_start", {{"series_unique_id", unique_id},
                                 {"series_id", file->series().id},
                                 {"file", path},
@@ -86,9 +89,9 @@ Result<std::shared_ptr<SeriesFile>> FileMaker::make(Series series, std::string& 
     if (config_.store.overwrite && std::filesystem::exists(path)) continue;
     file = make(env_, config_, team_, series, path);
   }
-  // Nor that there is no room just now. What may be in a file that was left is not to be made anew.
-  if (!file.ok() && file.error().code() == Errc::no_space && !config_.resume)
-    file = SeriesFile::without_room(env_, config_, team_, series, path, file.error());
+  // Nor that the storage takes no file just now. What may be in a file that was left is not to be made anew.
+  if (!file.ok() && may_pass(file.error().code()) && !config_.resume)
+    file = SeriesFile::without_file(env_, config_, team_, series, path, file.error());
   if (file.ok() && path != wanted) spdlog::warn("series \"{}\" is recorded into {}: {}", series.unique_id, path, why);
   return file;
 }

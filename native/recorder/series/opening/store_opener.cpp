@@ -13,7 +13,7 @@
 namespace penstock::recorder {
 namespace {
 
-/// Between two attempts to make the file on a storage that had no room for it.
+/// Between two attempts to make the file on a storage that did not take it.
 constexpr std::int64_t fit_interval_ns = 200'000'000;
 constexpr std::int64_t visible_patience_ns = 75'000'000'000;
 constexpr auto visible_poll = std::chrono::milliseconds(100);
@@ -24,6 +24,18 @@ bool may_become_visible(Errc code) {
 }
 
 }  // namespace
+
+bool may_pass(Errc code) {
+  switch (code) {
+    case Errc::no_space:
+    case Errc::io:
+    case Errc::disconnected:
+    case Errc::timed_out:
+    case Errc::locked:
+    case Errc::out_of_memory: return true;
+    default: return false;
+  }
+}
 
 store::StoreOptions StoreOpener::options() const {
   auto options = spec_.config().store;
@@ -113,11 +125,14 @@ Result<void> StoreOpener::make_again(Encoding encoding, const std::vector<MetaCo
 }
 
 void StoreOpener::retry_later(const Error& why) {
-  {
-    std::lock_guard lock(mutex_);
-    may_retry_ = true;
-  }
-  account_.failures.fail(why);
+  std::lock_guard lock(mutex_);
+  note(why);
+}
+
+/// With mutex_ held. What is made anew later bears no trace of a failure that passed.
+void StoreOpener::note(const Error& why) {
+  failure_ = why;
+  account_.failures.note(why, !may_pass(why.code()));
 }
 
 Result<void> StoreOpener::fit(Encoding encoding, const std::vector<MetaColumn>& columns) {
@@ -127,13 +142,9 @@ Result<void> StoreOpener::fit(Encoding encoding, const std::vector<MetaColumn>& 
   return fit_now(encoding, columns);
 }
 
-/// With mutex_ held. Where the storage has no room for the file, a later frame is the first one.
+/// With mutex_ held. After a failure that may pass, a later frame is the first one.
 Result<void> StoreOpener::fit_now(Encoding encoding, const std::vector<MetaColumn>& columns) {
-  const auto& failures = account_.failures;
-  if (tried_ && !may_retry_) return make_error(Errc::io, "{}", failures.first());
-  if (may_retry_ && monotonic_ns() - tried_ns_ < fit_interval_ns)
-    return make_error(Errc::no_space, "{}", failures.first());
-  tried_ = true;
+  if (failure_ && (!may_pass(failure_->code()) || monotonic_ns() - tried_ns_ < fit_interval_ns)) return *failure_;
   tried_ns_ = monotonic_ns();
   const bool as_it_comes = encoding != Encoding::none && spec_.is_chunk_a_frame();
   const auto wanted = as_it_comes ? encoding : spec_.config().codec.encoding;
@@ -142,10 +153,8 @@ Result<void> StoreOpener::fit_now(Encoding encoding, const std::vector<MetaColum
         "{}: its frames arrive compressed ({}), but a chunk {}: each frame is decompressed and compressed again ({}), "
         "which costs processor time; with one frame per chunk they would be stored unchanged",
         spec_.path(), name(encoding), spec_.gathers() ? "has several frames" : "is a part of a frame", name(wanted));
-  auto opened = open(wanted, columns);
-  may_retry_ = !opened.ok() && opened.error().code() == Errc::no_space;
-  if (!opened.ok()) {
-    account_.failures.fail(opened.error());
+  if (auto opened = open(wanted, columns); !opened.ok()) {
+    note(opened.error());
     return opened;
   }
   parts_.store.set_ready();
@@ -169,7 +178,7 @@ Result<Terms> StoreOpener::terms(Encoding encoding, const std::vector<MetaColumn
 Result<void> StoreOpener::open(Encoding wanted, const std::vector<MetaColumn>& columns) {
   PEN_ASSIGN(const auto terms, role_.terms(spec_.series().unique_id, wanted, columns));
   if (terms) return join(*terms);
-  const bool is_as_made = !may_retry_ && wanted == parts_.coding.codec().encoding && columns.empty();
+  const bool is_as_made = !failure_ && wanted == parts_.coding.codec().encoding && columns.empty();
   return is_as_made ? Result<void>{} : make_again(wanted, columns);
 }
 
@@ -227,8 +236,6 @@ Result<void> StoreOpener::resume(const LeftFile& left, const LeftContents& conte
                                               &parts_.settlement, std::move(share), shared));
   enter(std::move(store));
   // The file's terms stand: frames that come encoded otherwise are encoded again.
-  std::lock_guard lock(mutex_);
-  tried_ = true;
   parts_.store.set_ready();
   return {};
 }

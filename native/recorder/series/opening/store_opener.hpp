@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/log_rate_limiter.hpp"
@@ -19,6 +20,10 @@
 #include "recorder/tree/series_tree.hpp"
 
 namespace penstock::recorder {
+
+/// Whether a file that cannot be made now may be possible to make later, without a change of what is asked for: a full
+/// storage, a server that does not answer.
+bool may_pass(Errc code);
 
 class StoreOpener {
  public:
@@ -40,13 +45,13 @@ class StoreOpener {
   /// The coordinator's: continues in the file that a recorder left
   /// (docs/explanation/decisions/0017-a-series-goes-on-in-its-file.md), or creates it if there is none.
   Result<void> resume();
-  /// The storage had no room for the file: one of the frames makes it once there is some.
+  /// The file could not be made, for a reason that may pass: one of the frames makes it once it has.
   void retry_later(const Error& why);
 
   /// Whether it is settled what the file is made for. Loads one atomic.
   bool is_fitted() const { return parts_.store.is_ready(); }
-  /// Settles it, by the first frame's encoding and the values that it brings along. `no_space` if the storage has no
-  /// room for the file: a later frame tries again.
+  /// Settles it, by the first frame's encoding and the values that it brings along. After an error that may pass, a
+  /// later frame tries again.
   Result<void> fit(Encoding encoding, const std::vector<MetaColumn>& columns);
   /// The coordinator's: what the file is made for, settled by another rank's frame if it is the first one.
   Result<Terms> terms(Encoding encoding, const std::vector<MetaColumn>& columns);
@@ -55,6 +60,7 @@ class StoreOpener {
   void drop_store();
 
  private:
+  void note(const Error& why);
   Result<void> fit_now(Encoding encoding, const std::vector<MetaColumn>& columns);
   void use(const CodecSpec& codec, const std::vector<MetaColumn>& columns);
   void enter(std::unique_ptr<store::Store> store);
@@ -78,8 +84,7 @@ class StoreOpener {
 
   std::mutex mutex_;
   // guarded by mutex_
-  bool tried_ = false;      ///< fit() tries no more, unless …
-  bool may_retry_ = false;  ///< … the storage had no room for the file
+  std::optional<Error> failure_;  ///< of the last attempt; fit() tries no more unless it may pass
   std::int64_t tried_ns_ = 0;
   /// The file that was made when the series began, while another one is to be made in its place.
   std::shared_ptr<File> replaced_;
