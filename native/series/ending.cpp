@@ -29,7 +29,8 @@ bool Ending::is_over(Time now, const Facts& facts, const Timeouts& timeouts, boo
   const auto last_sign = facts.lost ? std::max(facts.asked_again, facts.last_activity) : facts.asked_again;
   if (may_wait && facts.asked_again != 0 && now - last_sign < again_patience) return false;
   const bool ends_may_follow = has_elements && !all_ && since_last < timeouts.end;
-  if (facts.whole && !ends_may_follow) return !may_wait || !facts.failing || !facts.busy;
+  // What is on its way to the storage may have to come again.
+  if (facts.whole && !ends_may_follow) return !may_wait || !facts.busy;
   return now - std::max(at_, facts.last_activity) >= patience_ && !(ranked && facts.busy);
 }
 

@@ -25,7 +25,6 @@ struct Facts {
   bool busy = false;       ///< frames are on their way to the storage or the index
   bool losers = false;     ///< a sender is about to be asked to send frames again
   bool lost = false;       ///< frames that the storage did not take have not come again yet
-  bool failing = false;    ///< the storage has failed since the start
   bool abandoned = false;  ///< no frame came, and each sender's connection is gone; false if one cannot be known to be
   bool hopeless = false;   ///< the file was removed or replaced, or the storage failed for too long
 };

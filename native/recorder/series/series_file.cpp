@@ -110,7 +110,6 @@ series::Facts SeriesFile::facts() const {
           .busy = account_.in_flight.busy(),
           .losers = account_.ledger.has_losers(),
           .lost = account_.ledger.still_lost() > 0,
-          .failing = !account_.failures.first().empty(),
           .abandoned = end == 0 && settlement_.sessions().are_gone(),
           .hopeless = watch_.is_hopeless()};
 }
