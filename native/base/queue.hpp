@@ -84,6 +84,17 @@ class BoundedQueue {
     return item;
   }
 
+  /// Waits until `count` items are there, the queue is closed, or `wait` is over. Only for a queue with a single
+  /// consumer, which takes nothing in this time.
+  template <typename Rep, typename Period>
+  void await_items(std::size_t count, std::chrono::duration<Rep, Period> wait) {
+    MutexLock lock(mutex_);
+    const auto may_go_on = [&]() PEN_REQUIRES(mutex_) { return closed_ || items_.size() >= count; };
+    if (may_go_on()) return;
+    const Waiting waiting(Wait::work);
+    some_.wait_for(lock, wait, may_go_on);
+  }
+
   void close() {
     {
       MutexLock lock(mutex_);

@@ -232,13 +232,9 @@ void Pipeline::sync_loop() {
   std::optional<Error> failure;
   auto last = std::chrono::steady_clock::now();
   while (auto first = unsynced_.pop()) {
-    if (options_.durability == Durability::interval) {
-      // Meanwhile more segments are written; the queue's end cuts the wait short.
-      const auto due = last + options_.sync_interval;
-      while (!unsynced_.closed() && std::chrono::steady_clock::now() < due)
-        std::this_thread::sleep_for(
-            std::min<std::chrono::nanoseconds>(due - std::chrono::steady_clock::now(), std::chrono::milliseconds(20)));
-    }
+    // The sync comes early if many segments wait: when the queue is full, the write threads wait for the sync.
+    if (options_.durability == Durability::interval)
+      unsynced_.await_items(unsynced_max / 2, last + options_.sync_interval - std::chrono::steady_clock::now());
     std::vector<Unsynced> batch;
     batch.push_back(std::move(*first));
     while (auto more = unsynced_.pop_for(std::chrono::seconds(0))) batch.push_back(std::move(*more));

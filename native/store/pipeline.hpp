@@ -3,8 +3,9 @@
 /// `options.write_threads` threads give a segment its place and write it. Where chunks have fixed places, a
 /// segment has one chunk, and its place follows from that. Under durability
 /// `interval` and `segment` one more thread syncs what was written before the indexer hears of it;
-/// all segments that were written meanwhile share a sync. Nothing here waits for the indexer's
-/// success: segments that fail travel on with the reason, so no thread can be left waiting.
+/// all segments that were written meanwhile share a sync. Under `interval` it syncs early if many segments wait.
+/// Nothing here waits for the indexer's success: segments that fail travel on with the reason, so no thread can be
+/// left waiting.
 #pragma once
 
 #include <atomic>

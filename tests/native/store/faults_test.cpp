@@ -1,3 +1,4 @@
+#include <future>
 #include <set>
 #include <thread>
 
@@ -229,6 +230,25 @@ TEST_F(FaultTest, PlacedMeansSyncedWhereThatWasPromised) {
     ASSERT_TRUE(store->finish({}).ok());
     EXPECT_EQ(check.count, 500);
   }
+}
+
+TEST_F(FaultTest, WritersDoNotWaitForTheSyncIntervalWhenManySegmentsAreUnsynced) {
+  auto options = small_options();
+  options.durability = Durability::interval;
+  options.sync_interval = std::chrono::seconds(120);
+  auto store = create(options, nullptr).value();
+  auto writer = store->make_writer();
+  auto puts = std::async(std::launch::async, [&] {
+    for (std::uint64_t i = 0; i < 1200; ++i)
+      if (!writer->put(head_of(i), content_of(i, frame_bytes), nullptr, frame_bytes).ok() || !writer->flush().ok())
+        return false;
+    return true;
+  });
+  EXPECT_EQ(puts.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  EXPECT_TRUE(puts.get());
+  writer.reset();
+  ASSERT_TRUE(store->finish({}).ok());
+  EXPECT_EQ(store->stats().chunks, 1200u);
 }
 
 TEST_F(FaultTest, AFailedSyncIsNoPromiseKept) {
