@@ -164,8 +164,7 @@ Result<std::uint64_t> Pipeline::write_segment(FilledSegment& segment, HeaderBuff
   if (data_bytes > segment.data_bytes)
     pieces.push_back({const_cast<std::byte*>(zeros), data_bytes - segment.data_bytes});
   if (auto result = write_at(pieces, address); !result.ok()) {
-    // Where the disk was full the place is as good as before. After another error it is not tried again.
-    if (result.error().code() == Errc::no_space && places_.empty()) space_.give_back(address, segment_bytes);
+    give_back(address, segment_bytes, result.error(), region);
     return std::move(result).error();
   }
   if (!places_.empty()) space_.cover(address + segment_bytes);
@@ -181,6 +180,20 @@ Result<std::uint64_t> Pipeline::write_segment(FilledSegment& segment, HeaderBuff
 Result<void> Pipeline::write_at(const std::vector<iovec>& pieces, std::uint64_t address) {
   const AnyTime::Within writing(counters_.writing);
   return file_->write_at(pieces, address);
+}
+
+/// A place is used again only after the disk was full. If the header of the failed segment stayed there, a scan would
+/// follow it past a smaller segment that comes to the place later.
+void Pipeline::give_back(std::uint64_t address, std::uint64_t bytes, const Error& why, MutableBytes memory) {
+  if (why.code() != Errc::no_space || !places_.empty()) return;
+  if (erase_header(address, memory.first(page_bytes)).ok()) space_.give_back(address, bytes);
+}
+
+/// On a full disk a page that was never written cannot be written with zeros either, so it is read first.
+Result<void> Pipeline::erase_header(std::uint64_t address, MutableBytes page) {
+  PEN_ASSIGN(const auto count, file_->read_at(page, address));
+  if (!format::starts_segment(page.first(count))) return {};
+  return write_at({{const_cast<std::byte*>(zeros), page_bytes}}, address);
 }
 
 Result<std::uint64_t> Pipeline::take_place(const FilledSegment& segment, std::uint64_t bytes) {

@@ -82,6 +82,8 @@ class Pipeline {
   void sync_loop();
   Result<std::uint64_t> write_segment(FilledSegment& segment, HeaderBuffer& header);
   Result<void> write_at(const std::vector<iovec>& pieces, std::uint64_t address);
+  void give_back(std::uint64_t address, std::uint64_t bytes, const Error& why, MutableBytes memory);
+  Result<void> erase_header(std::uint64_t address, MutableBytes page);
   Result<std::uint64_t> take_place(const FilledSegment& segment, std::uint64_t bytes);
   std::unique_lock<std::mutex> turn();
   WrittenSegment written(const FilledSegment& segment, std::uint64_t address, std::optional<Error> failure) const;

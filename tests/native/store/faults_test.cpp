@@ -65,6 +65,38 @@ TEST_F(FaultTest, AFullDiskLosesSegmentsAndTheStoreGoesOnWhenThereIsSpace) {
   }
 }
 
+TEST_F(FaultTest, ScanFindsASegmentWrittenWhereALargerOneWasTorn) {
+  env_.faults->reserves = false;
+  for (const bool header_can_be_erased : {true, false}) {
+    std::atomic<bool> full{false};
+    std::atomic<std::uint64_t> torn_at{0};
+    env_.faults->on_write = [&](auto offset, auto bytes) -> Result<void> {
+      const bool erases = torn_at > 0 && offset == torn_at;
+      if (!full || !(is_segment(offset, bytes) || (erases && !header_can_be_erased))) return {};
+      env_.faults->tear = torn_at == 0;  // the first one only
+      if (torn_at == 0) torn_at = offset;
+      return make_error(Errc::no_space, "the disk is full");
+    };
+    Recorder recorder;
+    auto options = small_options();
+    options.write_threads = 1;
+    options.overwrite = true;
+    auto store = create(options, &recorder).value();
+    full = true;
+    put(*store, 0, 24);
+    put(*store, 24, 25);
+    while (store->stats().lost_chunks < 25) std::this_thread::yield();
+    full = false;
+    put(*store, 25, 26);
+    while (store->stats().chunks < 1) std::this_thread::yield();
+    std::filesystem::copy_file(path(), path("left.h5"), std::filesystem::copy_options::overwrite_existing);
+    const auto found = scan(path("left.h5"));
+    const auto* chunk = found.find(25);
+    ASSERT_NE(chunk, nullptr) << "header can be erased: " << header_can_be_erased;
+    EXPECT_EQ(chunk->data, content_of(25, frame_bytes));
+  }
+}
+
 TEST_F(FaultTest, NoSpaceForAnExtent) {
   std::atomic<bool> full{false};
   env_.faults->on_reserve = [&](auto, auto) -> Result<void> {
