@@ -27,8 +27,10 @@ struct DriverInfo {
 constexpr haddr_t discarded_address = haddr_t{1} << 60;
 
 /// Of what is held. On a full disk it is what HDF5 writes at each flush: not only what is new, but also each time that
-/// it writes a block again.
+/// it writes a block again. From here on no more chunks are put …
 constexpr std::uint64_t held_bytes_max = 64 << 20;
+/// … which leaves room for rows of frames that are in the index. More than this is an error of the file.
+constexpr std::uint64_t held_bytes_limit = 4 * held_bytes_max;
 /// From here on a file commits its changes.
 constexpr std::uint64_t changes_bytes_much = 8 << 20;
 /// The same for a file that is kept as it was.
@@ -202,10 +204,10 @@ void DriverContext::hold(Bytes bytes, std::uint64_t address, bool raw) {
     address += now.size();
   }
   if (failure || waits) {
-    if (!failure && changes.bytes() + in_fresh_space.bytes() > held_bytes_max)
+    if (!failure && held_bytes() > held_bytes_limit)
       failure =
-          make_error(Errc::no_space, "{} bytes of the index wait for free space on the storage, which is the maximum",
-                     changes.bytes() + in_fresh_space.bytes());
+          make_error(Errc::too_large, "{} bytes of the index wait for free space on the storage; the maximum is {}",
+                     held_bytes(), held_bytes_limit);
     return;
   }
   const auto fresh_max = HeldWrites::all_bytes() > all_bytes_much ? commit_bytes_min : fresh_bytes_max;
@@ -216,6 +218,13 @@ void DriverContext::hold(Bytes bytes, std::uint64_t address, bool raw) {
 bool DriverContext::holds_much() const {
   if (before_changes) return changes.bytes() > kept_bytes_much;
   return changes.bytes() > (HeldWrites::all_bytes() > all_bytes_much ? commit_bytes_min : changes_bytes_much);
+}
+
+Result<void> DriverContext::admit_chunks() const {
+  if (!waits || held_bytes() <= held_bytes_max) return {};
+  return make_error(Errc::no_space,
+                    "{} bytes of the index wait for free space on the storage; no chunks are added beyond {}",
+                    held_bytes(), held_bytes_max);
 }
 
 void DriverContext::read(MutableBytes bytes, std::uint64_t address) const {
@@ -254,7 +263,7 @@ Result<void> DriverContext::settle() {
   return make_error(Errc::no_space,
                     "{} bytes of the index did not fit on the storage; free space, then run `penstock recover` to "
                     "complete the file",
-                    changes.bytes() + in_fresh_space.bytes());
+                    held_bytes());
 }
 
 /// Between two commits too much has come: in place it goes in HDF5's order, as if there was no journal.

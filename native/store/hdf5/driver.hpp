@@ -67,6 +67,9 @@ struct DriverContext {
 
   /// Whether so much is held that it should be committed at the next opportunity: by this file, or by all together.
   bool holds_much() const;
+  /// `no_space` while so much waits for room that chunks are to be put later. HDF5 has not been called then, and the
+  /// file has not failed.
+  Result<void> admit_chunks() const;
   /// Takes what HDF5 writes.
   void hold(Bytes bytes, std::uint64_t address, bool raw);
   void read(MutableBytes bytes, std::uint64_t address) const;
@@ -88,6 +91,7 @@ struct DriverContext {
     consistent,  ///< its structures are
     end,         ///< they are, and the file is closed: nothing can wait
   };
+  std::uint64_t held_bytes() const { return changes.bytes() + in_fresh_space.bytes(); }
   Result<void> commit(Moment moment);
   void spill();
   Result<void> write_all(Moment moment);

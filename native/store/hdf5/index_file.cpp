@@ -100,6 +100,8 @@ class IndexFileOfHdf5 final : public IndexFile, private LateColumnSink {
     return {};
   }
 
+  Result<void> admit_chunks() const override { return context_.admit_chunks(); }
+
   Result<std::vector<std::size_t>> put_chunks(std::span<const PlacedChunk> chunks) override {
     LibraryLock lock;
     const WatchedCall watched(context_.file->watching(), Call::hdf5_write_chunks);

@@ -58,9 +58,11 @@ void Indexer::run() {
   flush();
 }
 
-/// Returns the positions of chunks that were there already. An error of HDF5 is the last word of the index.
+/// Returns the positions of chunks that were there already. An error of HDF5 is the last word of the index; chunks that
+/// are not admitted may come again.
 Result<std::vector<std::size_t>> Indexer::enter(std::span<const PlacedChunk> chunks) {
   if (failure_) return *failure_;
+  PEN_TRY(file_->admit_chunks());
   auto entered = [&] {
     const Timed timed(counters_.index_ns);
     return file_->put_chunks(chunks);

@@ -2,7 +2,8 @@
 ///
 /// Takes segments that are on storage, enters their chunks into the index, notifies the listener (or the rank
 /// that wrote them), and flushes every `flush_interval`. After an error of HDF5 it goes on taking segments and reports
-/// their chunks as lost with that error: the bytes are in the file, and a scan finds them.
+/// their chunks as lost with that error: the bytes are in the file, and a scan finds them. If the storage is full and
+/// much of the index waits for room, it reports chunks as lost until there is room.
 #pragma once
 
 #include <functional>

@@ -156,6 +156,40 @@ TEST_F(FaultTest, AnIndexThatFindsNoRoomWaitsAndGoesOn) {
   }
 }
 
+TEST_F(FaultTest, IndexRefusesChunksWhileMuchOfItWaitsForRoomAndTakesThemLater) {
+  constexpr std::uint64_t segment_frames = 24, frames = 30 * segment_frames;
+  std::atomic<bool> full{false};
+  env_.faults->on_write = [&](auto offset, auto bytes) -> Result<void> {
+    if (full && !(offset % 4096 == 0 && bytes == 64 << 10)) return make_error(Errc::no_space, "full");
+    return {};
+  };
+  Recorder recorder;
+  recorder.write_numbers = true;
+  recorder.numbers_a_row = 16 << 10;  // 90 MiB for all frames
+  auto layout = one_dataset(32, 40);
+  layout.columns[0].shape = {recorder.numbers_a_row};
+  auto store = Store::create(env_, path(), layout, small_options(), &recorder).value();
+  full = true;
+  put(*store, 0, frames);
+  while (store->stats().chunks + store->stats().lost_chunks < frames) std::this_thread::yield();
+  full = false;
+  for (const int ticks = recorder.ticks; recorder.ticks < ticks + 2;) std::this_thread::yield();  // a flush has passed
+  const auto lost = numbers_of(recorder.lost_chunks);
+  EXPECT_FALSE(lost.empty());
+  EXPECT_TRUE(std::all_of(recorder.reasons.begin(), recorder.reasons.end(),
+                          [](const Error& why) { return why.code() == Errc::no_space; }));
+  for (const auto number : lost) put(*store, number, number + 1);
+  FinalValues values;
+  values.frames = frames;
+  const auto finished = store->finish(values);
+  ASSERT_TRUE(finished.ok()) << finished.error().message();
+  EXPECT_EQ(numbers_of(recorder.placed_chunks).size(), frames);
+  EXPECT_EQ(recorder.lost_chunks.size(), lost.size());
+  const PlainReader reader(path());
+  for (std::uint64_t i = 0; i < frames; ++i)
+    ASSERT_EQ(reader.frame("/entry/data/data", i), content_of(i, frame_bytes)) << i;
+}
+
 TEST_F(FaultTest, AnIndexThatFindsNoRoomToTheEndIsAnErrorAndItsChunksAreInTheSegments) {
   std::atomic<bool> full{false};
   env_.faults->on_write = [&](auto offset, auto bytes) -> Result<void> {

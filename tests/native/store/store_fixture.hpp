@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -58,8 +59,8 @@ class Recorder final : public Listener {
   void placed(std::span<const PlacedChunk> chunks, RowWriter& rows) override {
     for (const auto& chunk : chunks) {
       if (write_numbers) {
-        const auto number = chunk.head.index + 1000;
-        EXPECT_TRUE(rows.put(ColumnId{0}, {chunk.head.index}, std::as_bytes(std::span(&number, 1))).ok());
+        const std::vector<std::uint64_t> row(numbers_a_row, chunk.head.index + 1000);
+        EXPECT_TRUE(rows.put(ColumnId{0}, {chunk.head.index}, std::as_bytes(std::span(row))).ok());
       }
       std::lock_guard lock(mutex);
       placed_chunks.push_back(chunk);
@@ -73,11 +74,12 @@ class Recorder final : public Listener {
   void tick(RowWriter&) override { ++ticks; }
 
   bool write_numbers = false;
+  std::size_t numbers_a_row = 1;
   std::mutex mutex;
   std::vector<PlacedChunk> placed_chunks;
   std::vector<PlacedChunk> lost_chunks;
   std::vector<Error> reasons;
-  int ticks = 0;
+  std::atomic<int> ticks{0};
 };
 
 /// An open file and dataset of plain HDF5.
