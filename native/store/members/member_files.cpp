@@ -66,7 +66,7 @@ class MemberFiles::Member final : public Listener {
 
   const std::uint64_t number;
   // guarded by MemberFiles::mutex_
-  unsigned holders = 0;  ///< writers
+  unsigned holders = 0;  ///< writers, and those who look whether its file is there
   bool retired = false;  ///< to be closed when nobody holds it
   /// Monotonic, when it was last acquired, written to or let go; not guarded.
   std::atomic<std::int64_t> used_ns{0};
@@ -244,10 +244,24 @@ void MemberFiles::retire_stale() {
 }
 
 void MemberFiles::release(Member* member) {
+  std::unique_ptr<Member> unneeded;  // goes without mutex_
   std::lock_guard lock(mutex_);
-  --member->holders;
   member->used_ns = monotonic_ns();
+  unneeded = let_go(member);
+}
+
+/// With mutex_ held. Returns the member if it is closed and this was its last holder. It is destroyed without mutex_,
+/// because to let go of its files may wait for the storage.
+std::unique_ptr<MemberFiles::Member> MemberFiles::let_go(Member* member) {
+  --member->holders;
   changed_.notify_all();
+  if (member->holders > 0) return nullptr;
+  const auto found =
+      std::find_if(held_.begin(), held_.end(), [member](const auto& each) { return each.get() == member; });
+  if (found == held_.end()) return nullptr;
+  auto unneeded = std::move(*found);
+  held_.erase(found);
+  return unneeded;
 }
 
 /// Without mutex_: it needs what is constant alone.
@@ -369,9 +383,9 @@ std::string MemberFiles::lost_file() {
     const auto opened = env_.open(closed, {});
     if (!opened.ok() && opened.error().code() == Errc::not_found) lost = closed;
   }
+  std::vector<std::unique_ptr<Member>> unneeded;  // go without mutex_
   std::lock_guard lock(mutex_);
-  for (auto* member : held) --member->holders;
-  changed_.notify_all();
+  for (auto* member : held) unneeded.push_back(let_go(member));
   return lost;
 }
 

@@ -51,6 +51,7 @@ class MemberFiles {
 
   Result<Member*> acquire(std::uint64_t frame);
   void release(Member* member);
+  std::unique_ptr<Member> let_go(Member* member);
   void retire_stale();
   Result<void> make(std::uint64_t block, std::unique_lock<std::mutex>& lock);
   Result<std::unique_ptr<Member>> create(std::uint64_t number, bool replace);
@@ -75,7 +76,7 @@ class MemberFiles {
   std::set<std::uint64_t> being_made_;                     ///< blocks that are not in open_ yet
   std::set<std::uint64_t> closed_;
   std::uint64_t looked_at_ = 0;                ///< the next block of closed_ that lost_file() looks at
-  std::vector<std::unique_ptr<Member>> held_;  ///< closed, while writers still know them
+  std::vector<std::unique_ptr<Member>> held_;  ///< closed, while they have holders
   std::set<std::uint64_t> unmade_;             ///< numbers of which an attempt may have left a file
   std::uint64_t frames_ = 0;                   ///< of the series, once it has ended
   bool stopping_ = false;

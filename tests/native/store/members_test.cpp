@@ -46,6 +46,16 @@ class SlowToMake {
   std::promise<void> released;
 };
 
+/// Of this process, open on the file at `path`.
+std::size_t descriptors_of(const std::string& path) {
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code closed_meanwhile;
+    if (std::filesystem::read_symlink(entry.path(), closed_meanwhile) == path) ++count;
+  }
+  return count;
+}
+
 constexpr auto long_time = std::chrono::seconds(20);
 
 TEST_F(MembersTest, AStorageThatHangsWhileAMemberIsMadeHoldsNobodyUpWhoDoesNotNeedIt) {
@@ -129,6 +139,49 @@ TEST_F(MembersTest, AFileIsCompleteWhileTheSeriesGoesOn) {
     EXPECT_EQ(reader.frame("/entry/same", frame), content_of(frame, 32));
   EXPECT_EQ(reader.frame("/entry/data/data", 2), std::vector<std::byte>(32)) << "the fill value";
   EXPECT_EQ(reader.frame("/entry/data/data", 164), std::vector<std::byte>(32));
+}
+
+/// A call that waits until it is let go.
+struct Stop {
+  void operator()() {
+    reached.set_value();
+    released.get_future().wait();
+  }
+  std::promise<void> reached;
+  std::promise<void> released;
+};
+
+TEST_F(MembersTest, LookForAMemberThatIsClosedMeanwhileReleasesItsFile) {
+  layout_.members = members_of(1, 4);
+  Stop close, look;
+  std::atomic<int> looks_left{0};
+  std::atomic<bool> closes{false}, is_closed{false};
+  penstock::testing::FaultEnv env;
+  env.faults->on_call = [&](penstock::testing::Call call) -> Result<void> {
+    if (call == penstock::testing::Call::sync && closes.exchange(false)) close();
+    return {};
+  };
+  env.faults->on_look = [&] {
+    if (looks_left > 0 && --looks_left == 0) look();
+  };
+  auto store = create(nullptr, {}, env);
+  ASSERT_TRUE(store.ok()) << store.error().message();
+  auto writer = (*store)->make_writer();
+  for (std::uint64_t frame = 0; frame < 4; ++frame) ASSERT_TRUE(put(*writer, frame).ok());
+  closes = true;
+  writer.reset();
+  close.reached.get_future().wait();
+  env.on_open = [&](const std::string& opened) { is_closed = is_closed || opened == path("m_0.h5"); };
+  looks_left = 2;  // the master's file, the member's file
+  auto lost = std::async(std::launch::async, [&] { return (*store)->lost_file(); });
+  look.reached.get_future().wait();
+  close.released.set_value();
+  while (!is_closed) EXPECT_EQ((*store)->lost_file(), "");
+  EXPECT_GT(descriptors_of(path("m_0.h5")), 0u);
+  look.released.set_value();
+  EXPECT_EQ(lost.get(), "");
+  EXPECT_EQ(descriptors_of(path("m_0.h5")), 0u);
+  EXPECT_TRUE((*store)->finish({.values = {}, .attributes = {}, .frames = 4}).ok());
 }
 
 TEST_F(MembersTest, FilesThatAreThereStay) {

@@ -43,6 +43,8 @@ struct Faults {
     return Result<void>{};
   };
   std::function<Result<void>()> on_sync = [] { return Result<void>{}; };
+  /// Called before each look whether a file is found at its path.
+  std::function<void()> on_look = [] {};
   bool reserves = true;  ///< false: as a file system that keeps no space
   bool locks = true;     ///< false: as a file system that has none
   bool tear = false;     ///< a failing write leaves half of its bytes
@@ -115,7 +117,10 @@ class FaultFile final : public File {
     return real_->unlock();
   }
   bool direct() const override { return real_->direct(); }
-  bool still_named() const override { return real_->still_named(); }
+  bool still_named() const override {
+    faults_->on_look();
+    return real_->still_named();
+  }
   Result<void> rename(const std::string& path, IfTaken if_taken) override {
     PEN_TRY(faults_->on_call(Call::rename));
     return real_->rename(path, if_taken);
