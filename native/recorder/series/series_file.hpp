@@ -80,6 +80,9 @@ class SeriesFile final {
   void encode(Task task, unsigned worker, ChunkScratch& scratch);
   /// Sends the worker's segment on its way if it is large enough to be worth a write of its own.
   void flush_if_worthwhile(unsigned worker) { encoder_.flush_if_worthwhile(worker); }
+  /// Writes chunks that lack frames as they are, from any thread; before there is a file, there are none. Returns how
+  /// many.
+  std::size_t write_what_gathers() { return store_.is_ready() ? assembler_.write_what_gathers() : 0; }
   /// Each moment: sends segments on their way whose first chunk has waited for `age_max_ns`, asks senders again for
   /// what the storage did not take, and looks whether the series can still be recorded.
   void tend(std::int64_t now_ns, std::int64_t age_max_ns);

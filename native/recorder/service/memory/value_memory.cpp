@@ -44,7 +44,7 @@ void ValueMemory::write_chunks_that_hold_values(std::atomic<std::int64_t>& since
   if (now - full_ns < static_cast<std::int64_t>(config_.end_timeout_s * 1e9)) return;
   if (!since_ns.compare_exchange_strong(full_ns, 0)) return;
   for (const auto& file : files_())
-    if (const auto chunks = file->assembler().write_what_gathers(); chunks > 0)
+    if (const auto chunks = file->write_what_gathers(); chunks > 0)
       spdlog::warn(
           "{}: {} incomplete chunks are written, whose missing frames did not arrive for {} s: metadata values of "
           "their frames used the {} bytes for values",
