@@ -9,14 +9,12 @@
 #include <system_error>
 #include <utility>
 
-#include "base/threads.hpp"
 #include "base/time/clock.hpp"
-#include "recorder/service/memory/kept_memory.hpp"
 
 namespace penstock::recorder {
 namespace {
 
-constexpr std::int64_t tick_ns = 50'000'000;
+constexpr auto tick = std::chrono::milliseconds(50);
 constexpr std::int64_t segment_age_max_ns = 200'000'000;
 
 }  // namespace
@@ -51,6 +49,7 @@ Recorder::Recorder(Env& env, Config config, Events& events, Team& team)
       pool_(config_.frame_pool_bytes(), config_.store.huge_pages),
       report_(events),
       control_(rules_of(config_, team), report_, totals_),
+      kept_memory_(config_.pool_bytes),
       values_(config_, [this] { return control_.files(); }),
       stage_events_(events, team.rank(), [this] { return snapshot(); }),
       role_(make_role({env, config_, team, events, report_, pool_})) {
@@ -69,25 +68,16 @@ Result<void> Recorder::start() {
   if (free < config_.store.extent_bytes)
     spdlog::warn("folder {} has only {} MB free", config_.folder, free / 1'000'000);
   workers_.start(config_.threads);
-  timekeeper_ = std::thread([this] {
-    begin_thread("pen-time", Role::other);
-    keep_time();
-  });
+  timekeeper_.start("pen-time", tick, [this] { keep_time(); });
+  caretaker_.start("pen-care", tick, [this] { tend_files(); });
   return {};
 }
 
 void Recorder::stop() {
-  {
-    std::lock_guard lock(mutex_);
-    if (stopping_) return;
-  }
+  if (stopped_.exchange(true)) return;
   control_.stop();
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  stopped_.notify_all();
-  if (timekeeper_.joinable()) timekeeper_.join();
+  timekeeper_.stop();
+  caretaker_.stop();
   workers_.stop();
 }
 
@@ -187,23 +177,21 @@ void Recorder::refuse_element(const std::string& series_unique_id, std::string_v
   control_.refuse_element(series_unique_id, source, why);
 }
 
+/// On a thread of its own: a storage that does not answer holds it up for as long as it likes.
+void Recorder::tend_files() {
+  for (const auto& file : control_.files()) file->tend(monotonic_ns(), segment_age_max_ns);
+}
+
+/// Nothing here touches the storage, for other ranks wait no longer for one that is silent.
 void Recorder::keep_time() {
-  KeptMemory kept_memory(config_.pool_bytes);
-  while (true) {
-    {
-      std::unique_lock lock(mutex_);
-      if (stopped_.wait_for(lock, std::chrono::nanoseconds(tick_ns), [&] { return stopping_; })) return;
-    }
-    const auto now = monotonic_ns();
-    const auto files = control_.files();
-    for (const auto& file : files) file->tend(now, segment_age_max_ns);
-    const bool any_frame_waits = workers_.waiting() > 0;
-    // A series that is being closed is not among the files, and its last frames may take minutes to compress.
-    if (!files.empty() || any_frame_waits) stage_events_.tick(now);
-    role_->tick(files, any_frame_waits);
-    control_.tick();
-    kept_memory.tick(now);
-  }
+  const auto now = monotonic_ns();
+  const auto files = control_.files();
+  const bool any_frame_waits = workers_.waiting() > 0;
+  // A series that is being closed is not among the files, and its last frames may take minutes to compress.
+  if (!files.empty() || any_frame_waits) stage_events_.tick(now);
+  role_->tick(files, any_frame_waits);
+  control_.tick();
+  kept_memory_.tick(now);
 }
 
 }  // namespace penstock::recorder

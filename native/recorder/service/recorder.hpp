@@ -1,23 +1,24 @@
 /// The recorder: sources put frames in, workers compress them, each series goes into its own file.
 ///
-/// Threads: the sources' own, `threads` workers, one that keeps time (progress, timers, measuring), those that open and
-/// close files, and the store's. Memory: the pool and the segment buffers, both within Config::pool_bytes, and beside
-/// them Config::values_bytes() for the values that frames bring along.
+/// Threads: the sources' own, `threads` workers, one that keeps time (progress, timers, measuring), one that tends open
+/// files, those that open and close files, and the store's. Memory: the pool and the segment buffers, both within
+/// Config::pool_bytes, and beside them Config::values_bytes() for the values that frames bring along.
 ///
 /// It may be one rank of a team (docs/explanation/decisions/0008-ranks-of-a-job.md): the coordinator opens and closes
 /// each series, the other ranks join those whose frames come to them.
 #pragma once
 
+#include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "base/time/ticker.hpp"
 #include "frame/sink.hpp"
 #include "recorder/service/control.hpp"
 #include "recorder/service/events.hpp"
+#include "recorder/service/memory/kept_memory.hpp"
 #include "recorder/service/memory/value_memory.hpp"
 #include "recorder/service/metrics/stage_events.hpp"
 #include "recorder/service/metrics/totals.hpp"
@@ -87,6 +88,7 @@ class Recorder final : public FrameSink {
   Result<void> admit(const std::shared_ptr<SeriesFile>& series, Frame frame);
   void note_remarks(Series& series);
   void keep_time();
+  void tend_files();
 
   Env& env_;
   Config config_;  // constant once start() has loaded its filters
@@ -94,15 +96,14 @@ class Recorder final : public FrameSink {
   Report report_;
   Totals totals_;
   Control control_;
+  KeptMemory kept_memory_;
   ValueMemory values_;
   StageEvents stage_events_;
   const std::unique_ptr<RankRole> role_;
   Workers workers_;
-  std::thread timekeeper_;
-
-  std::mutex mutex_;
-  std::condition_variable stopped_;
-  bool stopping_ = false;  // guarded by mutex_
+  std::atomic<bool> stopped_{false};
+  Ticker timekeeper_;
+  Ticker caretaker_;
 };
 
 }  // namespace penstock::recorder

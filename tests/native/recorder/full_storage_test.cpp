@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <thread>
 
 #include "../support/full_disk.hpp"
@@ -85,6 +86,28 @@ TEST_F(RecorderTest, WhatAFullStorageDidNotTakeIsAProblemUntilItHasComeAgain) {
     EXPECT_EQ(acks->problem.find("no_space") != std::string::npos, again < 3) << acks->problem;
     EXPECT_EQ(recorder.failed_series(), again < 3 ? 1u : 0u);
   }
+}
+
+/// As a network file system whose server is gone does, for minutes.
+TEST_F(RecorderTest, TimePassesWhileAStorageDoesNotAnswer) {
+  penstock::testing::FaultEnv env;
+  std::atomic<bool> silent{false};
+  std::promise<void> answer, asked;
+  env.faults->on_look = [&, waits = answer.get_future().share()] {
+    if (!silent.exchange(false)) return;
+    asked.set_value();
+    waits.wait();
+  };
+  Recorder recorder(env, config_, *events_, team_);
+  ASSERT_TRUE(recorder.start().ok());
+  ASSERT_TRUE(recorder.begin(series(2), nullptr).ok());
+  ASSERT_TRUE(recorder.put(frame(0)).ok());
+  silent = true;
+  ASSERT_EQ(asked.get_future().wait_for(30s), std::future_status::ready);
+  ASSERT_TRUE(recorder.end({1, "s1"}).ok());
+  EXPECT_TRUE(recorder.wait_for_limit(20s)) << "the series ends all the same";
+  answer.set_value();
+  recorder.stop();
 }
 
 /// HDF5 may have met the same error, and nobody knows.

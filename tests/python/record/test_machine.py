@@ -78,7 +78,13 @@ def test_threads_run_where_they_are_placed(record: Record, tmp_path: Path) -> No
     assert found["pen-compress"] == {str(two)}
     assert found["pen-index"] == {str(one)}
     # They are started by threads that have a place, and have none themselves.
-    assert found["pen-write"] == found["pen-time"] == found["pen-watch"] == {all_of(ALLOWED)}
+    assert (
+        found["pen-write"]
+        == found["pen-time"]
+        == found["pen-care"]
+        == found["pen-watch"]
+        == {all_of(ALLOWED)}
+    )
 
 
 @pytest.mark.skipif(len(ALLOWED) < 2, reason="needs two processors")
