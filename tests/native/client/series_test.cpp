@@ -268,7 +268,7 @@ TEST(Client, RefusalsAndProblemsAreTold) {
   EXPECT_EQ(series.refused()[0].reason, "not this one");
   EXPECT_EQ(series.waiting(), 0u);
 
-  receiver.sink.problem = "no space left";
+  receiver.sink.set_problem("no space left");
   Series other(options_for(receiver.port, "t"));
   const auto problem = thrown_by([&] { other.end(); });
   EXPECT_EQ(problem.first, PENSTOCK_PROBLEM);

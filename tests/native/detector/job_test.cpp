@@ -178,7 +178,7 @@ TEST_F(Job, FramesWithFaultsAreWhatTheyWouldBe) {
 
 TEST_F(Job, TellsTheReceiversProblem) {
   MemorySink sink;
-  sink.problem = "the disk is full";
+  sink.set_problem("the disk is full");
   auto document = plan();
   const auto source = listen(sink, document);
   const auto done = run(document);

@@ -95,7 +95,7 @@ TEST(Tcp, AnEndIsTheLastWordUnlessAnotherClientIsConnected) {
 
 TEST(Tcp, TheProblemOfTheFileReachesTheSender) {
   Receiver receiver;
-  receiver.sink.problem = "no space left";
+  receiver.sink.set_problem("no space left");
   auto sender = TcpSender::open(receiver.sender_options()).value();
   send_series(*sender, sample_series("s"), 3);
   const auto receipt = sender->finish(10s).value();

@@ -83,7 +83,7 @@ class RecordingSink : public FrameSink {
       ends_.push_back(end);
       changed_.notify_all();
     }
-    if (listener != nullptr) listener->closed(end.unique_id, problem);
+    if (listener != nullptr) listener->closed(end.unique_id, copy(problem_));
     return {};
   }
 
@@ -165,7 +165,11 @@ class RecordingSink : public FrameSink {
     frames_.clear();
   }
 
-  std::string problem;  ///< that every series is closed with
+  /// Every series is closed with this from now on.
+  void set_problem(std::string problem) {
+    std::lock_guard lock(mutex_);
+    problem_ = std::move(problem);
+  }
 
  private:
   void count(std::vector<std::uint64_t>& into, FrameNumber number) {
@@ -183,6 +187,7 @@ class RecordingSink : public FrameSink {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // guarded by mutex_
+  std::string problem_;
   std::vector<Series> series_;
   std::vector<Frame> frames_;
   std::size_t frame_count_ = 0;
