@@ -28,7 +28,11 @@ TcpReplies::~TcpReplies() { close(); }
 void TcpReplies::send(TcpKind kind, const TcpControl& control) {
   {
     MutexLock lock(mutex_);
-    if (closing_ || messages_.size() >= messages_max) return;
+    if (closing_ || (kind == TcpKind::error && messages_.size() >= messages_max)) return;
+    const auto is_older = [&](const auto& each) {
+      return each.first == TcpKind::closed && each.second.series_unique_id == control.series_unique_id;
+    };
+    if (kind == TcpKind::closed) std::erase_if(messages_, is_older);
     messages_.emplace_back(kind, control);
   }
   wake_.notify_one();

@@ -15,8 +15,8 @@
 
 namespace penstock::stream {
 
-/// All calls are safe from several threads. Acknowledgements that wait are replaced by newer ones
-/// of their series, and at most `messages_max` other messages wait: further ones are dropped.
+/// All calls are safe from several threads. A newer acknowledgement or `closed` of a series replaces one that waits.
+/// While `messages_max` messages wait, errors are dropped, and nothing else.
 class TcpReplies {
  public:
   static constexpr std::size_t messages_max = 1024;

@@ -5,12 +5,14 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <thread>
 
 #include "base/net/socket.hpp"
 #include "receiver.hpp"
 #include "samples.hpp"
+#include "stream/tcp/replies.hpp"
 
 namespace penstock::stream::test {
 namespace {
@@ -282,6 +284,33 @@ TEST(Tcp, OnlyTheRightTokenOpensADoor) {
   EXPECT_TRUE(receiver.sink.wait_for_rejected(4));
   options.token = "correct horse";
   EXPECT_TRUE(TcpSender::open(options).ok());
+}
+
+TEST(TcpReplies, KeepTheLastWordOnASeriesForAClientThatDoesNotRead) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+  Socket client(ends[0]);
+  TcpReplies replies(std::make_shared<Socket>(ends[1]));
+  // The thread sends this one, and takes nothing else, until the client reads.
+  replies.error(0, make_error(Errc::refused, "{}", std::string(16 << 20, 'x')));
+  for (std::uint64_t message = 1; message < 3 * TcpReplies::messages_max; ++message)
+    replies.error(message, make_error(Errc::refused, "full"));
+  TcpControl closed;
+  closed.series_unique_id = "s";
+  replies.send(TcpKind::closed, closed);
+  std::uint64_t errors = 0;
+  std::vector<std::byte> message(tcp_header_bytes);
+  for (auto kind = TcpKind::error; kind != TcpKind::closed;) {
+    ASSERT_TRUE(client.readable(10s).value()) << "after " << errors << " errors";
+    message.resize(tcp_header_bytes);
+    ASSERT_EQ(client.receive(message, true).value(), tcp_header_bytes);
+    const auto header = decode_header(Bytes(message).first<tcp_header_bytes>()).value();
+    message.resize(header.message_bytes);
+    ASSERT_EQ(client.receive(message, true).value(), header.message_bytes);
+    kind = header.kind;
+    errors += kind == TcpKind::error ? 1 : 0;
+  }
+  EXPECT_LE(errors, 1 + 2 * TcpReplies::messages_max);
 }
 
 }  // namespace
