@@ -32,11 +32,12 @@ Result<Addresses> resolve(const std::string& host, std::uint16_t port, bool pass
   hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
   addrinfo* found = nullptr;
   const int failure = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  // It may answer later, like a host that starts again.
+  if (failure == EAI_AGAIN)
+    return make_error(Errc::timed_out, "host \"{}\": the name server does not answer; give an address instead", host);
   if (failure != 0)
     return make_error(Errc::not_found, "host \"{}\": {}; give an address or a name that resolves", host,
-                      failure == EAI_NONAME  ? "the name does not resolve"
-                      : failure == EAI_AGAIN ? "the name server does not answer"
-                                             : "the name cannot be looked up");
+                      failure == EAI_NONAME ? "the name does not resolve" : "the name cannot be looked up");
   return Addresses(found, &::freeaddrinfo);
 }
 

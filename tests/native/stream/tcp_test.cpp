@@ -9,6 +9,7 @@
 #include <atomic>
 #include <thread>
 
+#include "../support/name_server.hpp"
 #include "base/net/socket.hpp"
 #include "receiver.hpp"
 #include "samples.hpp"
@@ -284,6 +285,14 @@ TEST(Tcp, OnlyTheRightTokenOpensADoor) {
   EXPECT_TRUE(receiver.sink.wait_for_rejected(4));
   options.token = "correct horse";
   EXPECT_TRUE(TcpSender::open(options).ok());
+}
+
+TEST(TcpSender, TriesAgainWhileTheNameServerDoesNotAnswer) {
+  Receiver receiver;
+  penstock::test::failing_lookups = 3;
+  auto sender = TcpSender::open(receiver.sender_options());
+  EXPECT_TRUE(sender.ok()) << sender.error().message();
+  EXPECT_EQ(penstock::test::failing_lookups.exchange(0), 0);
 }
 
 TEST(TcpReplies, KeepTheLastWordOnASeriesForAClientThatDoesNotRead) {
