@@ -27,9 +27,18 @@ int pst_fail(pst_session* session, int status, const char* format, ...) {
 
 static int lost(pst_session* session, const char* why) { return pst_fail(session, PST_LOST, "%s", why); }
 
+/* Lets go the frames that are known to be safe; how many these were. */
+static uint64_t let_go_safe(pst_session* session) {
+  const uint64_t acknowledged = pst_window_acknowledge(&session->window, session->counts[PENSTOCK_COUNT_SAFE_BELOW]);
+  session->counts[PENSTOCK_COUNT_ACKNOWLEDGED] += acknowledged;
+  return acknowledged;
+}
+
 static void drop_connection(pst_session* session) {
   if (session->socket != PST_NO_SOCKET) pst_net_close(session->socket);
   session->socket = PST_NO_SOCKET;
+  pst_window_rewind(&session->window);
+  (void)let_go_safe(session);
 }
 
 static int bounded(size_t size) { return size < 400 ? (int)size : 400; }
@@ -93,6 +102,7 @@ static int handle_error(pst_session* session, const pst_reply* reply) {
                    reply->text.data);
     return PST_LOST;
   }
+  if (session->closed) return PENSTOCK_OK; /* what is not acknowledged now is lost, and counted */
   if (session->greeted && reply->sequence == 0) {
     (void)snprintf(session->state, sizeof(session->state), "%.*s", bounded(reply->text.size), reply->text.data);
     (void)pst_fail(session, PST_LOST, "the recorder ends the connection: %.*s", bounded(reply->text.size),
@@ -110,8 +120,14 @@ static int handle_error(pst_session* session, const pst_reply* reply) {
   return PENSTOCK_OK;
 }
 
+/* Below which frame this client's are safe. The recorder closes a series that is resumed with what all clients sent. */
+static uint64_t safe_below_of(const pst_session* session, const pst_reply* reply) {
+  const int is_of_all = reply->kind == PST_CLOSED && session->resumes;
+  return is_of_all && reply->safe_below > session->sent_below ? session->sent_below : reply->safe_below;
+}
+
 static int handle(pst_session* session, const pst_reply* reply) {
-  uint64_t acknowledged;
+  uint64_t acknowledged, safe_below;
   if (reply->kind == PST_HELLO) session->greeted = 1;
   if (reply->kind == PST_BYE) {
     session->stopped = 1;
@@ -120,20 +136,19 @@ static int handle(pst_session* session, const pst_reply* reply) {
   if (reply->kind == PST_ERROR) return handle_error(session, reply);
   if (reply->kind != PST_ACK && reply->kind != PST_CLOSED) return PENSTOCK_OK;
   if (!pst_view_is(reply->series, session->name)) return PENSTOCK_OK;
-  if (reply->safe_below > session->sent_below)
+  safe_below = safe_below_of(session, reply);
+  if (safe_below > session->sent_below)
     return pst_fail(
         session, PENSTOCK_PROTOCOL,
         "%s:%s: the recorder acknowledged frames below %llu of series \"%.80s\", but only frames below %llu "
         "were sent: its acknowledgements are not reliable",
-        session->host, session->port, (unsigned long long)reply->safe_below, session->name,
+        session->host, session->port, (unsigned long long)safe_below, session->name,
         (unsigned long long)session->sent_below);
   if (reply->kind == PST_CLOSED) session->closed_at_start = !session->answered;
   session->answered = 1;
   session->fruitless = 0;
-  if (reply->safe_below > session->counts[PENSTOCK_COUNT_SAFE_BELOW])
-    session->counts[PENSTOCK_COUNT_SAFE_BELOW] = reply->safe_below;
-  acknowledged = pst_window_acknowledge(&session->window, reply->safe_below);
-  session->counts[PENSTOCK_COUNT_ACKNOWLEDGED] += acknowledged;
+  if (safe_below > session->counts[PENSTOCK_COUNT_SAFE_BELOW]) session->counts[PENSTOCK_COUNT_SAFE_BELOW] = safe_below;
+  acknowledged = let_go_safe(session);
   if (acknowledged > 0 || reply->kind == PST_CLOSED) session->state[0] = 0;
   if (reply->kind == PST_CLOSED) {
     session->closed = 1;
@@ -260,11 +275,12 @@ static int send_frame(pst_session* session, pst_kept* frame) {
   if (status != PENSTOCK_OK) return status;
   if (frame->sent_before) ++session->counts[PENSTOCK_COUNT_RESENT];
   pst_window_sent(&session->window);
-  return look(session); /* not before: what is not marked as sent is not acknowledged */
+  (void)let_go_safe(session); /* its acknowledgement may have come while it was being sent */
+  return look(session);
 }
 
 static int send_rest(pst_session* session) {
-  while (session->window.unsent != NULL) {
+  while (session->window.unsent != NULL && !session->closed) {
     const int status = send_frame(session, session->window.unsent);
     if (status != PENSTOCK_OK) return status;
   }
@@ -288,13 +304,11 @@ static int await(pst_session* session, const int* done, int64_t timeout_ms, cons
 
 static int connect_once(pst_session* session, int64_t timeout_ms) {
   char why[128];
-  uint32_t flags;
   int status;
   session->greeted = session->answered = 0;
   session->start_sequence = session->end_sequence = NO_SEQUENCE;
   session->sequence = 0;
   session->received_bytes = 0;
-  pst_window_rewind(&session->window);
   memset(session->recent, 0xff, sizeof(session->recent)); /* NO_SEQUENCE */
   session->socket = pst_net_connect(session->host, session->port, timeout_ms, why, sizeof(why));
   if (session->socket == PST_NO_SOCKET) return lost(session, why);
@@ -304,9 +318,10 @@ static int connect_once(pst_session* session, int64_t timeout_ms) {
                    "no answer to hello");
   if (status != PENSTOCK_OK) return status;
   session->start_sequence = session->sequence;
-  flags = session->resume || session->start_was_sent ? PST_RESUME : 0;
+  session->resumes = session->resume || session->start_was_sent;
   session->start_was_sent = 1; /* first: the connection may be lost while the start goes out */
-  status = send_message(session, PST_START, flags, session->start.data, session->start.size);
+  status =
+      send_message(session, PST_START, session->resumes ? PST_RESUME : 0, session->start.data, session->start.size);
   if (status == PENSTOCK_OK)
     status = await(session, &session->answered, session->timeout_ms[PENSTOCK_ANSWER_TIMEOUT], "no answer to the start");
   if (status == PST_LOST && ++session->fruitless > FRUITLESS_MAX) {

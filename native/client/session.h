@@ -34,6 +34,7 @@ typedef struct pst_session {
   size_t received_bytes;
   int64_t looked_ms;
   int greeted, answered;
+  int resumes; /* its start has the flag `resume` */
   uint64_t start_sequence, end_sequence;
   /* Frames whose numbers are known by their messages, acknowledged or not: at the sequence number modulo PST_RECENT. */
   struct {

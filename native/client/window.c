@@ -91,9 +91,14 @@ void pst_window_sent(pst_window* window) {
   if (refused) drop_refused(window);
 }
 
+/* Its message must not be cut short. */
+static int is_being_sent(const pst_window* window, const pst_kept* frame) {
+  return frame == window->unsent && frame->sequence != PST_UNSENT;
+}
+
 uint64_t pst_window_acknowledge(pst_window* window, uint64_t safe_below) {
   uint64_t count = 0;
-  while (window->first != NULL && window->first != window->unsent && window->first->number < safe_below) {
+  while (window->first != NULL && !is_being_sent(window, window->first) && window->first->number < safe_below) {
     take_out(window, window->first, NULL);
     ++count;
   }

@@ -41,7 +41,8 @@ void pst_window_push(pst_window* window, pst_kept* frame);
 int pst_window_is_full(const pst_window* window, uint64_t more_bytes);
 /* `unsent` is sent. */
 void pst_window_sent(pst_window* window);
-/* Lets go what is safe; how many frames that were. What is not wholly sent stays. */
+/* Lets go what is safe, sent on this connection or on one before; how many frames that were. The frame that is being
+ * sent stays. */
 uint64_t pst_window_acknowledge(pst_window* window, uint64_t safe_below);
 /* Lets go the frame with this sequence number; 0 if there is none, else 1 and its number. */
 int pst_window_refuse(pst_window* window, uint64_t sequence, uint64_t* number);

@@ -34,8 +34,10 @@ class AckListener {
   virtual bool has_ended() const { return false; }
   /// Its connection is gone, though the same client may come back with another one.
   virtual bool is_gone() const { return false; }
-  /// The reason for which the series ended, as in the event series_end. Told right before closed().
-  virtual void ended(const std::string& /*series_unique_id*/, std::string_view /*ended_by*/) {}
+  /// The reason for which the series ended, as in the event series_end, and the first number of a frame that is not
+  /// safe, whoever put it. Called right before closed().
+  virtual void ended(const std::string& /*series_unique_id*/, std::string_view /*ended_by*/,
+                     FrameNumber /*all_safe_below*/) {}
   /// The series' file is complete and closed, or failed with `problem` (empty if not).
   virtual void closed(const std::string& series_unique_id, const std::string& problem) = 0;
   /// A start that was taken, and had to wait for a place, is refused after all, for the reason `why`: the one of
@@ -80,8 +82,11 @@ class FrameSink {
   virtual void damage(const std::string& /*series_unique_id*/, FrameNumber /*number*/,
                       std::optional<std::uint32_t> /*element*/) {}
 
-  /// A connection takes part in the series: frames will be put with this session.
-  virtual void expect(const std::string& /*series_unique_id*/, const std::shared_ptr<AckListener>& /*session*/) {}
+  /// A connection takes part in the series: frames will be put with this session. False if the series takes none any
+  /// more: closed() follows.
+  virtual bool expect(const std::string& /*series_unique_id*/, const std::shared_ptr<AckListener>& /*session*/) {
+    return true;
+  }
   /// Frames of a channel that a sender of the series has to keep if it waits for acknowledgements; 0: any number.
   virtual std::uint64_t window_needed(const std::string& /*series_unique_id*/) { return 0; }
 

@@ -17,8 +17,9 @@ struct Receipt {
   bool confirmed = false;        ///< the receiver has closed its file; false where the protocol has no acknowledgements
   std::string problem;           ///< why the file failed, empty if it did not
   std::uint64_t safe_below = 0;  ///< frames below this number are safe
-  std::uint64_t refused = 0;     ///< messages that the receiver answered with an error
-  std::string first_refusal;     ///< the first of those errors
+  std::uint64_t unacknowledged = 0;  ///< frames that are not safe though the receiver has closed its file
+  std::uint64_t refused = 0;         ///< messages that the receiver answered with an error
+  std::string first_refusal;         ///< the first of those errors
 };
 
 /// A sender waits for a connection, or for a receiver that takes no frames.

@@ -90,6 +90,7 @@ class SpreadSender : public FrameSender {
       if (one.safe_below < ends_[i]) all.safe_below = std::min(all.safe_below, one.safe_below);
       if (i == 0) continue;
       all.confirmed = all.confirmed && one.confirmed;
+      all.unacknowledged += one.unacknowledged;
       all.refused += one.refused;
       if (all.problem.empty()) all.problem = one.problem;
       if (all.first_refusal.empty()) all.first_refusal = one.first_refusal;

@@ -79,11 +79,18 @@ Result<std::optional<std::uint32_t>> Admission::check_payload(const Frame& frame
 
 Result<std::optional<Task>> Admission::admit(Frame frame, ValuesRoom room) {
   const auto number = frame.number;
-  if (!account_.in_flight.begin_task())
+  if (!account_.in_flight.begin_task()) {
+    if (has(frame)) return std::optional<Task>();
     return make_error(Errc::out_of_order, "image {} arrived after the series was closed", value(number));
+  }
   auto task = admit_now(std::move(frame), std::move(room));
   if (!task.ok() || !*task) account_.in_flight.end_task();
   return task;
+}
+
+bool Admission::has(const Frame& frame) const {
+  return frame.channel < spec_.series().channels.size() && frame.element.value_or(0) < spec_.elements() &&
+         account_.ledger.has({frame.number, spec_.part_of(frame)});
 }
 
 Result<std::optional<Task>> Admission::admit_now(Frame frame, ValuesRoom room) {

@@ -36,6 +36,8 @@ class Admission {
   /// write, nothing if the frame is a duplicate or no file can take it yet, an error (field and value) if the frame
   /// cannot be right. `room` is that of its values.
   Result<std::optional<Task>> admit(Frame frame, ValuesRoom room);
+  /// Whether this part of the frame came before, also while the series closes.
+  bool has(const Frame& frame) const;
   void drop(FrameNumber number);
   void damage(FrameNumber number, std::optional<std::uint32_t> element);
 

@@ -74,6 +74,8 @@ class SeriesFile final {
   Result<std::optional<Task>> admit(Frame frame, ValuesRoom room = {}) {
     return admission_.admit(std::move(frame), std::move(room));
   }
+  /// Whether the frame came before.
+  bool has(const Frame& frame) const { return admission_.has(frame); }
   void drop(FrameNumber number) { admission_.drop(number); }
   void damage(FrameNumber number, std::optional<std::uint32_t> element) { admission_.damage(number, element); }
   /// Encodes an admitted frame with worker `worker` and releases it.
@@ -115,6 +117,8 @@ class SeriesFile final {
   /// The first failure of the storage, empty if there was none. After the coordinator's close(): what is wrong with the
   /// file. Frames that a full storage did not take are not a problem once they were sent again.
   std::string problem() const;
+  /// After the coordinator's close(): the lowest number of a frame that the file does not vouch for.
+  FrameNumber safe_below() const { return FrameNumber{problem().empty() ? account_.ledger.safe_below() : 0}; }
   /// Why the storage takes nothing at the moment ("storage full: waiting for space"); empty while it writes.
   std::string holdup() const;
   /// The file's name was removed or given to another file while it was written: what it had is gone.

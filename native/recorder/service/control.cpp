@@ -216,6 +216,9 @@ Result<std::shared_ptr<SeriesFile>> Control::take(Frame& frame) {
   });
   if (step.answer.kind == series::Answer::Kind::accept) return slots_.file(event.name);
   if (step.answer.kind == series::Answer::Kind::wait) return std::shared_ptr<SeriesFile>();
+  // A client that has come back sends again what the file has: closed() says whether it is safe.
+  const auto closing = frame.session != nullptr ? slots_.file(event.name) : nullptr;
+  if (closing && closing->has(frame)) return std::shared_ptr<SeriesFile>();
   if (step.answer.why == series::Why::no_room) {
     // In its turn, ahead of the end.
     constexpr std::size_t dropped_max = 65536;
@@ -249,17 +252,19 @@ Result<void> Control::end(const SeriesEnd& end) {
   return make_error(Errc::out_of_order, "end of series \"{}\", which has not started", end.unique_id);
 }
 
-void Control::expect(const std::string& series_unique_id, const Session& session) {
+bool Control::expect(const std::string& series_unique_id, const Session& session) {
   std::shared_ptr<SeriesFile> file;
   {
     Lock lock(mutex_);
+    const auto state = registry_.state(series_unique_id);
+    if (state == series::State::closing || state == series::State::closed) return false;
     const auto* slot = slots_.find(series_unique_id);
-    if (slot == nullptr) return;
     // There are no more sessions than connections, and none may be forgotten.
-    if (slot->has_line) return slots_.keep(series_unique_id, {session, 0});
-    file = slot->file;
+    if (slot != nullptr && slot->has_line) slots_.keep(series_unique_id, {session, 0});
+    if (slot != nullptr && !slot->has_line) file = slot->file;
   }
   if (file) file->expect(session);
+  return true;
 }
 
 std::optional<std::vector<std::string>> Control::channels(const std::string& series_unique_id) {

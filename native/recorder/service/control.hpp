@@ -51,11 +51,11 @@ class Control {
   // For sources. Each waits as the registry says.
   /// `before`: what its source has begun before under this name.
   Result<void> begin(Start start, const SeriesEnd* before = nullptr);
-  /// The file that takes the frame; null where the frame is kept, until there is one.
+  /// The file that takes the frame; null if the frame is kept until there is one, or is in one that is being closed.
   Result<std::shared_ptr<SeriesFile>> take(Frame& frame);
   void lose(const std::string& series_unique_id, Lost lost);
   Result<void> end(const SeriesEnd& end);
-  void expect(const std::string& series_unique_id, const Session& session);
+  bool expect(const std::string& series_unique_id, const Session& session);
   std::optional<std::vector<std::string>> channels(const std::string& series_unique_id);
   std::uint64_t generation(const std::string& series_unique_id) const;
   void refuse_start(const std::string& series_unique_id, const Error& why);

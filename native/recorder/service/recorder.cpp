@@ -156,8 +156,8 @@ void Recorder::damage(const std::string& series_unique_id, FrameNumber number, s
   control_.lose(series_unique_id, {number, true, element});
 }
 
-void Recorder::expect(const std::string& series_unique_id, const std::shared_ptr<AckListener>& session) {
-  control_.expect(series_unique_id, session);
+bool Recorder::expect(const std::string& series_unique_id, const std::shared_ptr<AckListener>& session) {
+  return control_.expect(series_unique_id, session);
 }
 
 std::uint64_t Recorder::window_needed(const std::string& series_unique_id) {

@@ -74,7 +74,7 @@ class Recorder final : public FrameSink {
   void drop(const std::string& series_unique_id, FrameNumber number) override;
   void damage(const std::string& series_unique_id, FrameNumber number,
               std::optional<std::uint32_t> element = {}) override;
-  void expect(const std::string& series_unique_id, const std::shared_ptr<AckListener>& session) override;
+  bool expect(const std::string& series_unique_id, const std::shared_ptr<AckListener>& session) override;
   std::uint64_t window_needed(const std::string& series_unique_id) override;
   std::optional<std::vector<std::string>> channels(const std::string& series_unique_id) override;
   void reject(std::string_view source, const Error& why) override { report_.reject(source, why); }

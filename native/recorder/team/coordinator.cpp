@@ -72,14 +72,16 @@ void Coordinator::close(SeriesFile& file, const series::Close& why) {
   auto& counts = control_->counts();
   ++(closed.ok() && file.problem().empty() ? counts.complete : counts.failed);
   std::lock_guard lock(mutex_);
-  ends_[why.generation] = {file.problem(), std::string(series::name(why.ended_by))};
+  ends_[why.generation] = {
+      {"problem", file.problem()}, {"ended_by", series::name(why.ended_by)}, {"safe_below", value(file.safe_below())}};
 }
 
 void Coordinator::report_end(SeriesFile& file, const series::Close& why) {
   const auto& unique_id = file.series().unique_id;
   const auto problem = file.problem();
+  const auto safe_below = file.safe_below();
   for (const auto& session : file.sessions()) {
-    session->ended(unique_id, series::name(why.ended_by));
+    session->ended(unique_id, series::name(why.ended_by), safe_below);
     session->closed(unique_id, problem);
   }
   events_.ended(file, why.ended_by, problem);
@@ -101,8 +103,8 @@ void Coordinator::notify(const series::Notify& what) {
     case What::hand_over: message["tell"] = "close"; break;
     case What::closed: {
       std::lock_guard lock(mutex_);
+      message.update(ends_[what.generation]);
       message["tell"] = "closed";
-      std::tie(message["problem"], message["ended_by"]) = ends_[what.generation];
       break;
     }
     default: return;  // of connections

@@ -59,8 +59,8 @@ class Coordinator final : public RankRole {
   std::condition_variable stopped_;
   // guarded by mutex_
   std::set<unsigned> stopped_ranks_;
-  std::map<std::string, std::vector<nlohmann::json>> handed_over_;     ///< parts of series that close
-  std::map<std::uint64_t, std::pair<std::string, std::string>> ends_;  ///< problem and reason, until ranks have heard
+  std::map<std::string, std::vector<nlohmann::json>> handed_over_;  ///< parts of series that close
+  std::map<std::uint64_t, nlohmann::json> ends_;                    ///< how they ended, until ranks have heard
 };
 
 }  // namespace penstock::recorder

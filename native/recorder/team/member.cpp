@@ -167,7 +167,8 @@ void Member::hear_closed(const json& message) {
     if (auto pending = pending_.extract(name); !pending.empty()) sessions = std::move(pending.mapped());
   }
   for (const auto& session : sessions) {
-    session->ended(name, message.value("ended_by", std::string()));
+    session->ended(name, message.value("ended_by", std::string()),
+                   FrameNumber{message.value("safe_below", std::uint64_t{0})});
     session->closed(name, message.value("problem", std::string()));
   }
 }

@@ -103,8 +103,11 @@ class TcpSenderSession : public TcpSender {
   int fruitless_connections_ = 0;
   bool greeted_ = false;
   bool end_sent_ = false;
-  std::uint64_t start_sequence_ = 0;
-  bool start_answered_ = false;
+  struct Start {
+    std::uint64_t sequence = 0;
+    bool is_answered = false;
+    bool has_resume = false;  ///< the flag
+  } start_;
 
   // The series.
   TcpWindow window_;
@@ -134,7 +137,7 @@ Result<void> TcpSenderSession::check_cancelled() const {
 /// The receiver has closed the series; all that was sent is safe, and nothing went wrong.
 bool TcpSenderSession::is_whole() const {
   return started_ && receipt_.confirmed && receipt_.problem.empty() && window_.all_sent() &&
-         receipt_.safe_below >= window_.sent_below();
+         receipt_.unacknowledged == 0;
 }
 
 /// The receiver still wants the series.
@@ -214,9 +217,10 @@ Result<void> TcpSenderSession::greet(std::int64_t give_up_ns) {
 }
 
 Result<void> TcpSenderSession::send_start(std::uint32_t flags, std::int64_t give_up_ns) {
-  start_answered_ = false;
-  PEN_ASSIGN(start_sequence_, send_message(TcpKind::start, flags, encode_start(series_), give_up_ns));
-  return wait_for(start_answered_, give_up_ns, "the start message");
+  start_.is_answered = false;
+  start_.has_resume = (flags & tcp_flag_resume) != 0;
+  PEN_ASSIGN(start_.sequence, send_message(TcpKind::start, flags, encode_start(series_), give_up_ns));
+  return wait_for(start_.is_answered, give_up_ns, "the start message");
 }
 
 /// Until replies have set `done`.
@@ -323,10 +327,10 @@ Result<void> TcpSenderSession::begin(const Series& series) {
   clear_state();
   receipt_ = {};
   started_ = true;
-  ended_ = end_sent_ = start_answered_ = false;
+  ended_ = end_sent_ = start_.is_answered = false;
   fruitless_connections_ = 0;
   // Where the connection is lost meanwhile, the next one has sent the start already.
-  auto outcome = persist([&] { return start_answered_ ? Result<void>() : send_start(0, never_ns); });
+  auto outcome = persist([&] { return start_.is_answered ? Result<void>() : send_start(0, never_ns); });
   started_ = outcome.ok();
   return outcome;
 }
@@ -449,21 +453,24 @@ Result<void> TcpSenderSession::handle(TcpKind kind, const TcpControl& reply) {
     default: return {};
   }
   if (!ours) return {};
-  if (reply.safe_below > window_.sent_below())
+  // A series that is resumed is closed with what all clients sent.
+  const bool is_of_all = kind == TcpKind::closed && start_.has_resume;
+  const auto safe_below = is_of_all ? std::min(reply.safe_below, window_.sent_below()) : reply.safe_below;
+  if (safe_below > window_.sent_below())
     return make_error(Errc::malformed,
                       "{}: the receiver acknowledges frames below {} of series \"{}\", but only those below {} were "
                       "sent: its acknowledgements are not reliable",
-                      address(), reply.safe_below, series_.unique_id, window_.sent_below());
-  start_answered_ = true;
+                      address(), safe_below, series_.unique_id, window_.sent_below());
+  start_.is_answered = true;
   fruitless_connections_ = 0;
-  receipt_.safe_below = std::max(receipt_.safe_below, reply.safe_below);
+  receipt_.safe_below = std::max(receipt_.safe_below, safe_below);
   if (kind == TcpKind::closed || receipt_.safe_below > state_safe_below_) clear_state();
   window_.acknowledge(receipt_.safe_below, false);
   if (kind == TcpKind::closed) {
     ended_by_ = reply.ended_by;
     receipt_.confirmed = true;
     receipt_.problem = reply.text;
-    window_.forget_sent();
+    receipt_.unacknowledged = window_.close(receipt_.safe_below);
   }
   return {};
 }
@@ -480,9 +487,10 @@ Result<void> TcpSenderSession::handle_error(const TcpControl& reply) {
     note_state(reply);
     return make_error(Errc::disconnected, "{}: the receiver ends the connection: {}", address(), text);
   }
-  if (started_ && !start_answered_ && reply.sequence == start_sequence_)
+  if (started_ && !start_.is_answered && reply.sequence == start_.sequence)
     return make_error(Errc::refused, "{}: the receiver rejects {}{}", address(),
                       reply.text.starts_with("series \"") ? "" : "the series: ", reply.text);
+  if (receipt_.confirmed) return {};  // the receipt counts what is not acknowledged
   if (receipt_.refused++ == 0) receipt_.first_refusal = text;
   // What was refused once is refused again: it is not kept.
   window_.drop(reply.sequence);

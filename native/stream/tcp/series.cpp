@@ -80,9 +80,10 @@ void TcpSession::rejected(std::uint64_t message, const Error& why) {
   if (replies_ != nullptr) replies_->error(message, why);
 }
 
-void TcpSession::ended(const std::string&, std::string_view ended_by) {
+void TcpSession::ended(const std::string&, std::string_view ended_by, FrameNumber all_safe_below) {
   MutexLock lock(mutex_);
   ended_by_ = ended_by;
+  all_safe_below_ = value(all_safe_below);
 }
 
 void TcpSession::closed(const std::string& series_unique_id, const std::string& problem) {
@@ -90,7 +91,7 @@ void TcpSession::closed(const std::string& series_unique_id, const std::string& 
   if (replies_ == nullptr) return;
   TcpControl control;
   control.series_unique_id = series_unique_id;
-  control.safe_below = told_;
+  control.safe_below = is_resumed_ ? std::max(told_, all_safe_below_) : told_;
   control.text = problem;
   control.ended_by = ended_by_;
   replies_->send(TcpKind::closed, control);
@@ -180,19 +181,23 @@ std::vector<std::shared_ptr<TcpSession>> TcpSeries::sessions_of(std::string_view
   return sessions;
 }
 
-void TcpSeries::join(const TcpLink& link, const std::optional<ElementPlace>& element) {
+std::shared_ptr<TcpSession> TcpSeries::join(const TcpLink& link, const TcpPart& with) {
   MutexLock lock(mutex_);
-  // Of a closed one it is told how that ended; what this client sent before was acknowledged before.
   const auto session = closed_ ? std::make_shared<TcpSession>(link) : part(link).session;
-  if (element) {
-    begun_.insert(element->number);
-    session->set_element(element->number);
+  session->set_window(with.window);
+  if (with.resumed) session->set_resumed();
+  if (with.element) {
+    begun_.insert(with.element->number);
+    session->set_element(with.element->number);
   }
-  if (closed_) session->ended(unique_id_, ended_by_);
-  if (closed_)
-    session->closed(unique_id_, problem_);
-  else
-    session->answer(unique_id_);
+  if (!closed_) return session;
+  say_closed(*session);
+  return nullptr;
+}
+
+void TcpSeries::say_closed(TcpSession& session) const {
+  session.ended(unique_id_, close_.ended_by, close_.all_safe_below);
+  session.closed(unique_id_, close_.problem);
 }
 
 std::shared_ptr<TcpSession> TcpSeries::session(const TcpLink& link) {
@@ -243,20 +248,18 @@ bool TcpSeries::have_all_ended(const std::set<const TcpReplies*>& connections) c
          });
 }
 
-void TcpSeries::ended(const std::string&, std::string_view ended_by) {
+void TcpSeries::ended(const std::string&, std::string_view ended_by, FrameNumber all_safe_below) {
   MutexLock lock(mutex_);
-  ended_by_ = ended_by;
+  close_.ended_by = ended_by;
+  close_.all_safe_below = all_safe_below;
 }
 
 void TcpSeries::closed(const std::string&, const std::string& problem) {
   MutexLock lock(mutex_);
   if (closed_) return;
   closed_ = true;
-  problem_ = problem;
-  for (const auto& [session, ended] : parts_) {
-    session->ended(unique_id_, ended_by_);
-    session->closed(unique_id_, problem_);
-  }
+  close_.problem = problem;
+  for (const auto& [session, ended] : parts_) say_closed(*session);
   parts_.clear();
 }
 
@@ -284,10 +287,11 @@ bool TcpSeries::is_refused() const {
 
 namespace {
 
-void take_part(TcpSeries& series, std::uint64_t window, const TcpLink& link, FrameSink& sink) {
-  const auto session = series.session(link);
-  session->set_window(window);
-  sink.expect(series.unique_id(), session);
+/// Answers the start with an acknowledgement, or, if the series is closed or takes no more frames, with `closed` once
+/// it is.
+void take_part(TcpSeries& series, const TcpPart& with, const TcpLink& link, FrameSink& sink) {
+  const auto session = series.join(link, with);
+  if (session != nullptr && sink.expect(series.unique_id(), session)) session->answer(series.unique_id());
 }
 
 /// An element's frames come from one sender: of two that both say they are element 0 one is another, or the one of
@@ -346,8 +350,7 @@ Result<void> TcpSeriesTable::start(Series series, bool resume, const TcpLink& li
                         "several frames: increase the window",
                         window, series.unique_id, needed);
     if (another_element) PEN_TRY(sink.begin(std::move(series), known));
-    known->join(link, element);
-    if (!known->is_closed()) take_part(*known, window, link, sink);
+    take_part(*known, {element, window, resume}, link, sink);
     return {};
   }
   auto entry = std::make_shared<TcpSeries>(series);
@@ -359,8 +362,7 @@ Result<void> TcpSeriesTable::start(Series series, bool resume, const TcpLink& li
     series_[unique_id] = entry;
     forget_old();
   }
-  entry->join(link, element);
-  take_part(*entry, window, link, sink);
+  take_part(*entry, {element, window, resume}, link, sink);
   return {};
 }
 

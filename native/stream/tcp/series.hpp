@@ -28,6 +28,13 @@ struct TcpLink {
   std::string client = {};  ///< of its hello; empty: not sent
 };
 
+/// What a connection takes part in a series with.
+struct TcpPart {
+  std::optional<ElementPlace> element;
+  std::uint64_t window = 0;  ///< TcpSession::set_window()
+  bool resumed = false;      ///< the start had the flag `resume`
+};
+
 /// What one connection put into one series: acknowledgements speak of its own frames alone, as nobody else knows which
 /// of another's frames have come.
 class TcpSession : public AckListener {
@@ -59,7 +66,7 @@ class TcpSession : public AckListener {
   /// Tells the client why, and ends the connection: it comes back, and sends what was not acknowledged.
   void ask_again(const std::string& series_unique_id, const Error& why) override;
   void rejected(std::uint64_t message, const Error& why) override;
-  void ended(const std::string& series_unique_id, std::string_view ended_by) override;
+  void ended(const std::string& series_unique_id, std::string_view ended_by, FrameNumber all_safe_below) override;
   std::uint64_t window_frames() const override { return window_frames_; }
   bool has_ended() const override { return ended_; }
   /// The last word on the series.
@@ -68,6 +75,8 @@ class TcpSession : public AckListener {
   bool is_refused() const override { return refused_; }
   bool is_gone() const override;
 
+  /// The client may have sent frames of the series by a connection before: closed() speaks of these as well.
+  void set_resumed() { is_resumed_ = true; }
   /// How things stand, in answer to a start.
   void answer(const std::string& series_unique_id);
   bool is_of(const TcpReplies& replies) const;
@@ -87,11 +96,13 @@ class TcpSession : public AckListener {
   std::atomic<bool> ended_{false};
   std::atomic<bool> is_cut_{false};
   std::atomic<bool> refused_{false};
+  std::atomic<bool> is_resumed_{false};
   mutable Mutex mutex_;
   std::shared_ptr<TcpReplies> replies_ PEN_GUARDED_BY(mutex_);
   std::shared_ptr<Socket> socket_ PEN_GUARDED_BY(mutex_);
   std::uint64_t told_ PEN_GUARDED_BY(mutex_) = 0;
   std::string ended_by_ PEN_GUARDED_BY(mutex_);
+  std::uint64_t all_safe_below_ PEN_GUARDED_BY(mutex_) = 0;  ///< when the series was closed
   std::optional<std::uint32_t> element_ PEN_GUARDED_BY(mutex_);
 };
 
@@ -135,8 +146,8 @@ class TcpSeries : public AckListener {
   std::vector<std::shared_ptr<TcpSession>> rivals(const TcpLink& link, std::uint32_t element) const;
   /// Connections of the client, unless the series is closed.
   std::vector<std::shared_ptr<TcpSession>> sessions_of(std::string_view client) const;
-  /// Adds a connection, and answers its start.
-  void join(const TcpLink& link, const std::optional<ElementPlace>& element);
+  /// Adds a connection, and returns its session; null if the series is closed, as the client learns instead.
+  std::shared_ptr<TcpSession> join(const TcpLink& link, const TcpPart& with);
   /// Of a connection that has joined, or puts frames without that.
   std::shared_ptr<TcpSession> session(const TcpLink& link);
   /// The connection has sent the end. Completes it: of which element it is, and whether all that take part, or that
@@ -150,7 +161,7 @@ class TcpSeries : public AckListener {
 
   /// Notifies sessions.
   void safe_below(const std::string&, FrameNumber) override {}
-  void ended(const std::string& series_unique_id, std::string_view ended_by) override;
+  void ended(const std::string& series_unique_id, std::string_view ended_by, FrameNumber all_safe_below) override;
   void closed(const std::string& series_unique_id, const std::string& problem) override;
   /// Notifies the connections of the element, or, without one, all of them: then no one has started the series.
   void refused(const std::string& series_unique_id, const std::optional<ElementPlace>& element,
@@ -168,6 +179,7 @@ class TcpSeries : public AckListener {
     return series.element ? Grid(series.element->rows, series.element->columns) : Grid(1, 1);
   }
   Part& part(const TcpLink& link) PEN_REQUIRES(mutex_);
+  void say_closed(TcpSession& session) const PEN_REQUIRES(mutex_);
   bool all_ended() const PEN_REQUIRES(mutex_);
   /// Of those that bring the element.
   bool all_ended(std::optional<std::uint32_t> element) const PEN_REQUIRES(mutex_);
@@ -186,8 +198,12 @@ class TcpSeries : public AckListener {
   std::optional<SeriesEnd> end_ PEN_GUARDED_BY(mutex_);
   bool closed_ PEN_GUARDED_BY(mutex_) = false;
   bool refused_ PEN_GUARDED_BY(mutex_) = false;
-  std::string ended_by_ PEN_GUARDED_BY(mutex_);
-  std::string problem_ PEN_GUARDED_BY(mutex_);
+  struct Close {
+    std::string ended_by;
+    FrameNumber all_safe_below{0};
+    std::string problem;
+  };
+  Close close_ PEN_GUARDED_BY(mutex_);
 };
 
 class TcpSeriesTable {

@@ -1,6 +1,7 @@
 #include "stream/tcp/window.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/crc32c.hpp"
 
@@ -113,6 +114,19 @@ bool TcpWindow::drop(std::uint64_t sequence) {
   if (found == end || found->sequence != sequence) return false;
   erase(static_cast<std::size_t>(found - frames_.begin()));
   return true;
+}
+
+std::uint64_t TcpWindow::close(std::uint64_t safe_below) {
+  std::uint64_t unsafe = 0;
+  for (const auto& frame : frames_) unsafe += frame.number >= safe_below ? 1 : 0;
+  acknowledge(std::numeric_limits<std::uint64_t>::max(), false);
+  const std::size_t kept = partial_ > 0 ? 1 : 0;
+  for (; frames_.size() > kept; frames_.pop_back()) {
+    unsent_bytes_ -= frames_.back().size();
+    release(frames_.back());
+  }
+  numbered_ = kept;
+  return unsafe;
 }
 
 void TcpWindow::clear() {

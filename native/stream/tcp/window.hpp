@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -40,8 +39,9 @@ class TcpWindow {
   /// Drops the frame that was sent with `sequence`; false if there is none.
   bool drop(std::uint64_t sequence);
   void clear();
-  /// Drops every frame that is wholly sent.
-  void forget_sent() { acknowledge(std::numeric_limits<std::uint64_t>::max(), true); }
+  /// Nothing more is acknowledged: drops every frame but one of which a part is sent, whose message must not be cut
+  /// short. Returns how many of them are not safe.
+  std::uint64_t close(std::uint64_t safe_below);
 
   std::size_t frames() const { return frames_.size(); }
   std::uint64_t payload_bytes() const { return payload_bytes_; }

@@ -78,6 +78,7 @@ class Session:
         self._closed: Reply | None = None
         self._answered = False
         self._closed_at_start = False  # the answer to the start, with the flag to resume
+        self._resumes = False  # the start of this connection has the flag to resume
         self._start_sequence = self._end_sequence = -1
         self._sent_below = 0  # one past the highest number of which anything was sent
         # Sequence, number, and whether it was sent as damaged, by the sequence modulo _RECENT.
@@ -170,6 +171,7 @@ class Session:
         self._start_sequence = connection.sequence
         # Set first: the connection may be lost while the start goes out, and its answer with it.
         flags, self._flags = self._flags, RESUME
+        self._resumes = flags == RESUME
         connection.send_message(Kind.START, self._opening.start, flags=flags)
         try:
             self._link.wait_for(lambda: self._answered, self._patience.answer, "start")
@@ -189,11 +191,11 @@ class Session:
             try:
                 return step()
             except LostError as problem:
-                self._link.drop()
+                self._drop()
                 self._note_end(problem)
             except BaseException:
                 # A message may be cut short; the next call begins with a new connection.
-                self._link.drop()
+                self._drop()
                 raise
             if self._closed is not None:
                 if self._ending or self._is_whole():
@@ -205,6 +207,11 @@ class Session:
                     f"{self._opening.name!r}; {len(self.window)} frames are not acknowledged"
                 )
             self._reconnect()
+
+    def _drop(self) -> None:
+        self._link.drop()
+        self.window.rewind()
+        self._let_go_safe()
 
     def _note_end(self, problem: LostError) -> None:
         """Of a connection."""
@@ -227,7 +234,7 @@ class Session:
 
     def _send_rest(self) -> None:
         connection = self._link.live()
-        while frame := self.window.next_unsent():
+        while self._closed is None and (frame := self.window.next_unsent()):
             self._send_frame(connection, frame)
         if self._ending and self._end_sequence < 0 and self._closed is None:
             self._end_sequence = connection.sequence
@@ -248,7 +255,8 @@ class Session:
         self.window.mark_sent(frame)
         if frame.sent_before:
             self.resent += 1
-        connection.look()  # not before: what is not marked as sent is not acknowledged
+        self._let_go_safe()  # its acknowledgement may have come while it was being sent
+        connection.look()
 
     def _wait_for(self, done: Callable[[], bool], timeout: float | None, what: str) -> None:
         give_up = None if timeout is None else time.monotonic() + timeout
@@ -279,9 +287,10 @@ class Session:
         if reply.kind is Kind.ERROR:
             self._handle_error(reply)
         elif reply.kind in (Kind.ACK, Kind.CLOSED) and reply.series == self._opening.name:
-            if reply.safe_below > self._sent_below:
+            safe_below = self._safe_below_of(reply)
+            if safe_below > self._sent_below:
                 raise ClientError(
-                    f"{self.where}: the recorder acknowledged frames below {reply.safe_below} of series"
+                    f"{self.where}: the recorder acknowledged frames below {safe_below} of series"
                     f' "{self._opening.name}", but only frames below {self._sent_below} were sent: its'
                     f" acknowledgements are not reliable"
                 )
@@ -289,15 +298,29 @@ class Session:
                 self._closed_at_start = not self._answered
             self._answered = True
             self._fruitless = 0
-            self.safe_below = max(self.safe_below, reply.safe_below)
-            acknowledged = self.window.acknowledge(reply.safe_below)
-            self.acknowledged += acknowledged
-            if acknowledged or reply.kind is Kind.CLOSED:
+            self.safe_below = max(self.safe_below, safe_below)
+            if self._let_go_safe() or reply.kind is Kind.CLOSED:
                 self.state = ""
             if reply.kind is Kind.CLOSED:
                 self._closed = reply
 
+    def _safe_below_of(self, reply: Reply) -> int:
+        """Below which frame this client's are safe.
+
+        The recorder closes a series that is resumed with what all clients sent.
+        """
+        is_of_all = reply.kind is Kind.CLOSED and self._resumes
+        return min(reply.safe_below, self._sent_below) if is_of_all else reply.safe_below
+
+    def _let_go_safe(self) -> int:
+        """Lets go the frames that are known to be safe; how many these were."""
+        acknowledged = self.window.acknowledge(self.safe_below)
+        self.acknowledged += acknowledged
+        return acknowledged
+
     def _handle_error(self, reply: Reply) -> None:
+        if self._closed is not None:
+            return  # what is not acknowledged now is lost, and counted
         why, name = reply.why, self._opening.name
         if reply.sequence == self._start_sequence:
             # Its text starts with the name, too.

@@ -62,13 +62,19 @@ class Window:
             self._sent += 1
 
     def acknowledge(self, safe_below: int) -> int:
-        """Lets go what is safe; how many frames that were. What is not wholly sent stays."""
+        """Lets go what is safe, sent on this connection or on one before; how many frames that were.
+
+        The frame that is being sent stays.
+        """
         count = 0
-        while self._sent > 0 and self._frames[0].number < safe_below:
+        while self._frames and not self._is_being_sent(0) and self._frames[0].number < safe_below:
             count += not self._frames[0].damaged
             self._release(self._frames.popleft())
-            self._sent -= 1
+            self._sent = max(self._sent - 1, 0)
         return count
+
+    def _is_being_sent(self, place: int) -> bool:
+        return place == self._sent and self._frames[place].sequence >= 0
 
     def refuse(self, sequence: int) -> Kept | None:
         """Lets go the frame that has this sequence number; None if there is none."""

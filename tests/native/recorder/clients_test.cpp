@@ -38,15 +38,23 @@ class Relay {
     while (cut_) std::this_thread::sleep_for(1ms);
   }
   int passed() const { return passed_; }
+  /// From now on nothing of the recorder reaches the client of this connection.
+  void mute() { muted_ = true; }
+  /// From now on nothing of the client reaches the recorder by this connection.
+  void hold() {
+    held_ = true;
+    for (const int turn = turns_; turns_ < turn + 2;) std::this_thread::sleep_for(1ms);
+  }
 
  private:
   void run() {
-    for (; !over_; cut_ = false) {
+    for (; !over_; cut_ = muted_ = held_ = false) {
       if (!listener_.socket.readable(50ms).value()) continue;
       Socket client(::accept(listener_.socket.descriptor(), nullptr, nullptr));
       left_.push_back(connect_to("127.0.0.1", to_, 5s).value());
       ++passed_;
-      while (!over_ && !cut_ && pass(client, left_.back()) && pass(left_.back(), client)) {
+      while (!over_ && !cut_ && (held_ || pass(client, left_.back())) && (muted_ || pass(left_.back(), client))) {
+        ++turns_;
       }
     }
   }
@@ -60,8 +68,8 @@ class Relay {
   const std::uint16_t to_;
   Listener listener_;
   std::vector<Socket> left_;  ///< the recorder's ends
-  std::atomic<bool> over_{false}, cut_{false};
-  std::atomic<int> passed_{0};
+  std::atomic<bool> over_{false}, cut_{false}, muted_{false}, held_{false};
+  std::atomic<int> passed_{0}, turns_{0};
   std::thread thread_;
 };
 
@@ -211,6 +219,104 @@ TEST_F(ClientsTest, ASenderNeedsNoRecorderOnceTheSeriesIsWhole) {
   later.join();
   EXPECT_TRUE(sender->flush().ok());
   EXPECT_EQ(sender->receipt().safe_below, 3u);
+}
+
+TEST_F(ClientsTest, AClientWhoseConnectionIsLostLearnsThatTheClosedSeriesIsComplete) {
+  auto config = small_config();
+  config.end_timeout_s = 0;
+  start(posix_env(), config);
+  Relay relay(options().address);
+  auto wanted = options();
+  wanted.address = relay.address();
+  wanted.frames = 3;
+  client::Series series(wanted);
+  relay.mute();
+  for (std::uint64_t number = 0; number < 3; ++number) series.send(image(number));
+  for (int i = 0; i < 1200 && recorder_->snapshot().complete_series == 0; ++i) std::this_thread::sleep_for(50ms);
+  relay.cut();
+  EXPECT_NO_THROW(series.end());
+  EXPECT_EQ(series.acknowledged(), 3u);
+  EXPECT_EQ(series.resent(), 0u);
+  EXPECT_EQ(relay.passed(), 2);
+  stop();
+}
+
+TEST_F(ClientsTest, ASenderWhoseConnectionIsLostLearnsThatTheClosedSeriesIsComplete) {
+  auto config = small_config();
+  config.end_timeout_s = 0;
+  start(posix_env(), config);
+  Relay relay(options().address);
+  auto to = sending();
+  to.port = static_cast<std::uint16_t>(std::stoi(relay.address().substr(relay.address().rfind(':') + 1)));
+  auto sender = stream::TcpSender::open(to).value();
+  ASSERT_TRUE(sender->begin(series_of_three()).ok());
+  relay.mute();
+  for (std::uint64_t number = 0; number < 3; ++number) ASSERT_TRUE(sender->put(frame(number)).ok());
+  ASSERT_TRUE(sender->flush().ok());
+  for (int i = 0; i < 1200 && recorder_->snapshot().complete_series == 0; ++i) std::this_thread::sleep_for(50ms);
+  relay.cut();
+  ASSERT_TRUE(sender->end().ok());
+  const auto receipt = sender->finish(60s);
+  ASSERT_TRUE(receipt.ok()) << receipt.error().message();
+  EXPECT_EQ(receipt->safe_below, 3u);
+  EXPECT_EQ(receipt->refused, 0u) << receipt->first_refusal;
+  stop();
+}
+
+/// The recorder does not read the last frame any more.
+TEST_F(ClientsTest, ASenderReportsFramesThatTheRecorderDidNotKeep) {
+  start(posix_env());
+  Relay relay(options().address);
+  auto to = sending();
+  to.port = static_cast<std::uint16_t>(std::stoi(relay.address().substr(relay.address().rfind(':') + 1)));
+  auto sender = stream::TcpSender::open(to).value();
+  ASSERT_TRUE(sender->begin(series_of_three()).ok());
+  for (std::uint64_t number = 0; number < 2; ++number) ASSERT_TRUE(sender->put(frame(number)).ok());
+  ASSERT_TRUE(sender->flush().ok());
+  for (int i = 0; i < 1200 && recorder_->snapshot().meters.frames_written < 2; ++i) std::this_thread::sleep_for(50ms);
+  relay.hold();
+  ASSERT_TRUE(sender->put(frame(2)).ok());
+  ASSERT_TRUE(sender->flush().ok());
+  stop();
+  const auto receipt = sender->finish(60s);
+  ASSERT_TRUE(receipt.ok()) << receipt.error().message();
+  EXPECT_EQ(receipt->safe_below, 2u);
+  EXPECT_EQ(receipt->unacknowledged, 1u);
+}
+
+/// The storage keeps the series from closing until the client is back and has sent all of its frames again.
+TEST_F(ClientsTest, AClientThatComesBackWhileItsSeriesClosesIsNotRefused) {
+  penstock::testing::FaultEnv device;
+  std::atomic<bool> stalls{false}, stalled{false};
+  device.faults->on_write = [&](auto, auto) {
+    while (stalls && recorder_->snapshot().meters.frames_written == 3) {
+      stalled = true;
+      std::this_thread::sleep_for(5ms);
+    }
+    return Result<void>{};
+  };
+  auto config = small_config();
+  config.end_timeout_s = 0;
+  start(device, config);
+  Relay relay(options().address);
+  auto wanted = options();
+  wanted.address = relay.address();
+  wanted.frames = 3;
+  client::Series series(wanted);
+  relay.mute();
+  stalls = true;
+  for (std::uint64_t number = 0; number < 3; ++number) series.send(image(number));
+  for (int i = 0; i < 1200 && !stalled; ++i) std::this_thread::sleep_for(50ms);
+  std::thread later([&] {
+    std::this_thread::sleep_for(1s);
+    stalls = false;
+  });
+  relay.cut();
+  EXPECT_NO_THROW(series.end());
+  later.join();
+  EXPECT_EQ(series.acknowledged(), 3u);
+  EXPECT_EQ(recorder_->snapshot().rejected, 0u);
+  stop();
 }
 
 /// Nothing would end it: --end-after counts from the first frame on.

@@ -33,6 +33,30 @@ TEST(Ledger, CountsReceivedDuplicateAndLate) {
   EXPECT_EQ(ledger.counts(), (LedgerCounts{.received = 3, .duplicate = 1, .late = 1, .end = 3}));
 }
 
+TEST(Ledger, FindsTheFirstFrameThatIsNotSafe) {
+  Ledger ledger(1);
+  EXPECT_EQ(ledger.safe_below(), 0u);
+  // More blocks than are kept open: complete ones, one with a gap, and complete ones again.
+  constexpr std::uint64_t gap = 200 * FrameEntries::block_frames + 7, frames = 900 * FrameEntries::block_frames;
+  for (std::uint64_t n = 0; n < frames; ++n) {
+    if (n == gap) continue;
+    ledger.receive(number(n), 0, nullptr);
+    place(ledger, n);
+  }
+  EXPECT_EQ(ledger.safe_below(), gap);
+  ledger.receive(number(gap), 0, nullptr);
+  EXPECT_TRUE(ledger.has({number(gap), 0}));
+  lose(ledger, gap);
+  EXPECT_FALSE(ledger.has({number(gap), 0}));
+  EXPECT_EQ(ledger.safe_below(), gap);
+  ledger.receive(number(gap), 0, nullptr);
+  place(ledger, gap);
+  EXPECT_EQ(ledger.safe_below(), frames);
+  ledger.receive(number(frames + 3), 0, nullptr);
+  EXPECT_FALSE(ledger.has({number(frames + 2), 0}));
+  EXPECT_EQ(ledger.safe_below(), frames);
+}
+
 TEST(Ledger, OfAFrameThatLacksAPartTheOthersAreKnown) {
   Ledger ledger(2);
   for (const auto n : {0u, 3u, 4u}) {

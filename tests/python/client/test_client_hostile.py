@@ -219,8 +219,55 @@ def test_nor_is_it_by_the_c_client(library: ctypes.CDLL, kind: int) -> None:
     assert (status, 'frames below 2 of series "s", but only frames below 1' in words) == (8, True)
 
 
+ACKNOWLEDGED, RESENT = 2, 6  # enum penstock_count_of
 GREETED = message(HELLO, 0, {"type": "hello", "name": "x"})
 STARTED = message(ACK, 1, {"type": "ack", "series_unique_id": "s", "safe_below": 0})
+
+
+def send_three_by(client: str, library: ctypes.CDLL, address: str) -> tuple[int, int]:
+    """Begins, sends and ends a series; returns how many frames were acknowledged and sent again."""
+    if client == "Python":
+        with small(address) as python_series:
+            for image in images_of(3):
+                python_series.send(image)
+        return python_series.acknowledged, python_series.resent
+    library.penstock_count.restype = ctypes.c_uint64
+    series = c_series(library)
+    library.penstock_set_address(series, address.encode())
+    pixels = bytes(2 * 30 * 40)
+    statuses = [library.penstock_begin(series)]
+    for _ in range(3):
+        statuses.append(library.penstock_send_image(series, pixels, ctypes.c_uint64(len(pixels))))
+    statuses.append(library.penstock_end(series))
+    words = ctypes.string_at(library.penstock_error(series)).decode()
+    counts = [library.penstock_count(series, which) for which in (ACKNOWLEDGED, RESENT)]
+    library.penstock_free(series)
+    assert statuses == [0] * 5, words
+    return counts[0], counts[1]
+
+
+@pytest.mark.parametrize("client", ["Python", "C"])
+def test_client_that_comes_back_to_a_closed_series_resends_nothing(library: ctypes.CDLL, client: str) -> None:
+    """The series has frames of other clients, too; a late error does not concern frames that are safe."""
+    connections = iter([1, 2])
+
+    def answer(connection: socket.socket) -> None:
+        connection.sendall(GREETED)
+        if next(connections) == 1:
+            connection.sendall(STARTED)
+            read_until_images(connection, 3)
+            return
+        assert flags_of_start(connection) == 1
+        late = {"type": "error", "sequence": 2, "code": "out_of_order", "message": "closed"}
+        closed = {"type": "closed", "series_unique_id": "s", "safe_below": 5, "problem": None}
+        connection.sendall(message(CLOSED, 1, closed) + message(ERROR, 2, late))
+        while data := connection.recv(1 << 16):
+            extra.append(data)
+
+    extra: list[bytes] = []
+    with made_up_recorder(answer) as address:
+        assert send_three_by(client, library, address) == (3, 0)
+    assert len(b"".join(extra)) < 200  # bye alone
 
 
 def flags_of_start(connection: socket.socket) -> int:

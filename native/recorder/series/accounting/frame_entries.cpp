@@ -34,6 +34,32 @@ bool FrameEntries::may_hold(std::uint64_t number, std::uint64_t came) const {
          stretch_of(block) != whole_.end();
 }
 
+std::uint64_t FrameEntries::safe_below() const {
+  std::uint64_t block = 0;
+  for (;;) {
+    if (const auto stretch = stretch_of(block); stretch != whole_.end()) {
+      block = stretch->second;
+      continue;
+    }
+    const auto safe = safe_in(block);
+    if (safe < block_frames) return block * block_frames + safe;
+    ++block;
+  }
+}
+
+std::uint64_t FrameEntries::safe_in(std::uint64_t block) const {
+  std::bitset<block_frames> safe;
+  if (const auto open = open_.find(block); open != open_.end()) {
+    for (std::uint64_t i = 0; i < block_frames; ++i) safe[i] = (*open->second)[i].safe == all_parts_;
+  } else if (const auto packed = packed_.find(block); packed != packed_.end()) {
+    safe = packed->second.whole;
+    for (const auto& [i, entry] : packed->second.others) safe[i] = entry.safe == all_parts_;
+  }
+  std::uint64_t count = 0;
+  while (count < block_frames && safe[count]) ++count;
+  return count;
+}
+
 std::map<std::uint64_t, std::uint64_t>::const_iterator FrameEntries::stretch_of(std::uint64_t block) const {
   const auto behind = whole_.upper_bound(block);
   if (behind == whole_.begin()) return whole_.end();

@@ -46,6 +46,8 @@ class FrameEntries {
   /// are far apart cost a block each, and all blocks together may take free_bytes and a byte for each frame that came.
   bool may_hold(std::uint64_t number, std::uint64_t came) const;
   std::uint64_t memory_bytes() const;
+  /// The lowest number of a frame that is not safe in all parts.
+  std::uint64_t safe_below() const;
 
   /// Calls `take(number, entry)` for each entry that is not empty, in no order.
   template <typename Take>
@@ -74,6 +76,8 @@ class FrameEntries {
   };
 
   FrameEntry whole_entry() const { return {.received = all_parts_, .safe = all_parts_}; }
+  /// Frames at the beginning of the block that are safe in all parts.
+  std::uint64_t safe_in(std::uint64_t block) const;
   std::unique_ptr<Block> unpack(std::uint64_t block);
   void pack_all_but(std::uint64_t block);
   bool pack(std::uint64_t block, const Block& entries);

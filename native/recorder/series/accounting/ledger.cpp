@@ -24,14 +24,11 @@ std::uint32_t bit_of(std::uint32_t part) { return 1u << part; }
 Ledger::Ledger(unsigned parts)
     : all_parts_(parts >= 32 ? 0xFFFF'FFFFu : bit_of(parts) - 1), entries_(all_parts_), parts_(parts) {}
 
-/// With mutex_ held.
-bool Ledger::may_hold(std::uint64_t number) const { return entries_.may_hold(number, counts_.received); }
-
 Ledger::Admission Ledger::receive(FrameNumber number, std::uint32_t part, const Session& session, bool more) {
   std::lock_guard lock(mutex_);
   const auto n = value(number);
   const auto bit = bit_of(part);
-  if (!may_hold(n)) return Admission::no_room;
+  if (!entries_.may_hold(n, counts_.received)) return Admission::no_room;
   auto& frame = entry(n);
   if (session) {
     auto& sent = sessions_[session];
@@ -73,7 +70,7 @@ void Ledger::note_duplicate(std::uint32_t part) {
 }
 
 void Ledger::note_unplaced(std::uint64_t number, FrameState state) {
-  if (!may_hold(number)) return;
+  if (!entries_.may_hold(number, counts_.received)) return;
   counts_.end = std::max(counts_.end, number + 1);
   entry(number).state = state;
   unplaced_.push_back(number);
@@ -358,6 +355,17 @@ std::uint64_t Ledger::never_came(std::uint64_t frames) const {
     if (frame.received != all_parts_ && (frame.received != 0 || frame.state != FrameState::missing)) ++came;
   });
   return frames - std::min(frames, came);
+}
+
+bool Ledger::has(const Item& item) {
+  std::lock_guard lock(mutex_);
+  const auto n = value(item.number);
+  return n < counts_.end && entries_.may_hold(n, counts_.received) && (entry(n).received & bit_of(item.part)) != 0;
+}
+
+std::uint64_t Ledger::safe_below() const {
+  std::lock_guard lock(mutex_);
+  return entries_.safe_below();
 }
 
 std::uint64_t Ledger::end() const {

@@ -153,6 +153,10 @@ class Ledger {
   std::vector<std::byte> received_elements(std::uint64_t frames, std::uint32_t elements) const;
   /// What add() brought of other ranks.
   LedgerCounts added() const;
+  /// The lowest number of a frame that is not wholly on storage.
+  std::uint64_t safe_below() const;
+  /// Whether this part of the frame came, and is or will be on storage.
+  bool has(const Item& item);
   /// One past the highest number that came; 0 if none.
   std::uint64_t end() const;
   /// Frames below `end` came to another rank.
@@ -175,7 +179,6 @@ class Ledger {
 
   void forget_gone();
   Entry& entry(std::uint64_t number) { return entries_.at(number); }
-  bool may_hold(std::uint64_t number) const;
   void settle(const Item& item);
   void take_back(const Item& item);
   void take(Entry& frame, std::uint32_t part);
