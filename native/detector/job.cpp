@@ -234,6 +234,9 @@ class Sending {
     if (receipt->refused > 0)
       return make_error(Errc::refused, "the receiver rejected {} messages; the first: {}", receipt->refused,
                         receipt->first_refusal);
+    if (receipt->unacknowledged > 0)
+      return make_error(Errc::refused, "the receiver has closed the series without {} of the frames that were sent",
+                        receipt->unacknowledged);
     return {};
   }
 
