@@ -386,15 +386,21 @@ static int is_whole(const pst_session* session) {
   return session->closed && session->problem[0] == 0 && session->window.count == 0;
 }
 
+/* Runs `step` once. PST_LOST: there is no connection any more, and another one may be better. */
+static int attempt(pst_session* session, int (*step)(pst_session*)) {
+  const int status = session->socket == PST_NO_SOCKET ? PST_LOST : step(session);
+  if (status == PENSTOCK_OK) return status;
+  drop_connection(session); /* a message may be cut short */
+  if (status != PST_LOST) return status;
+  if (session->closed) return session->ending || is_whole(session) ? PENSTOCK_OK : closed_early(session);
+  return session->stopped ? stopped(session) : PST_LOST;
+}
+
 /* Runs `step` until it succeeds, with a new connection each time one is lost. */
 static int persist(pst_session* session, int (*step)(pst_session*)) {
   for (;;) {
-    int status = session->socket == PST_NO_SOCKET ? PST_LOST : step(session);
-    if (status == PENSTOCK_OK) return status;
-    drop_connection(session); /* a message may be cut short; the next call begins with a new one */
+    int status = attempt(session, step);
     if (status != PST_LOST) return status;
-    if (session->closed) return session->ending || is_whole(session) ? PENSTOCK_OK : closed_early(session);
-    if (session->stopped) return stopped(session);
     status = reconnect(session);
     if (status != PENSTOCK_OK) return status;
   }
@@ -416,10 +422,13 @@ static int timed_out(pst_session* session, const char* what, int64_t timeout_ms)
 }
 
 /* One turn of a wait until `give_up_ms`, or for ever where `timeout_ms` is negative. A thread that had no processor
- * until then looks once more. */
+ * until then looks once more. A connection that is lost may have brought what is waited for: the next turn, if there
+ * is one, begins with another. */
 static int turn(pst_session* session, int64_t give_up_ms, int64_t timeout_ms, const char* what) {
   const int late = timeout_ms >= 0 && pst_now_ms() > give_up_ms;
-  int status = persist(session, wait_a_moment);
+  int status = session->socket == PST_NO_SOCKET ? persist(session, receive) : PENSTOCK_OK;
+  if (status == PENSTOCK_OK) status = attempt(session, wait_a_moment);
+  if (status == PST_LOST) status = PENSTOCK_OK;
   if (status == PENSTOCK_OK && !session->ending) status = pst_session_check_open(session);
   return status == PENSTOCK_OK && late ? timed_out(session, what, timeout_ms) : status;
 }

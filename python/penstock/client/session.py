@@ -187,26 +187,31 @@ class Session:
 
     def _persist(self, step: Callable[[], None]) -> None:
         """Runs `step` until it succeeds, with a new connection each time one is lost."""
-        while True:
-            try:
-                return step()
-            except LostError as problem:
-                self._drop()
-                self._note_end(problem)
-            except BaseException:
-                # A message may be cut short; the next call begins with a new connection.
-                self._drop()
-                raise
-            if self._closed is not None:
-                if self._ending or self._is_whole():
-                    return None
-                raise self._problem()
-            if self._stopped:
-                raise ConnectionLostError(
-                    f"{self.where}: the recorder was stopped, and has not closed the series "
-                    f"{self._opening.name!r}; {len(self.window)} frames are not acknowledged"
-                )
+        while not self._attempt(step):
             self._reconnect()
+
+    def _attempt(self, step: Callable[[], None]) -> bool:
+        """Runs `step` once; False if there is no connection any more, and another one may be better."""
+        try:
+            step()
+            return True
+        except LostError as problem:
+            self._drop()
+            self._note_end(problem)
+        except BaseException:
+            # A message may be cut short; the next call begins with a new connection.
+            self._drop()
+            raise
+        if self._closed is not None:
+            if self._ending or self._is_whole():
+                return True
+            raise self._problem()
+        if self._stopped:
+            raise ConnectionLostError(
+                f"{self.where}: the recorder was stopped, and has not closed the series "
+                f"{self._opening.name!r}; {len(self.window)} frames are not acknowledged"
+            )
+        return False
 
     def _drop(self) -> None:
         self._link.drop()
@@ -269,9 +274,12 @@ class Session:
         while True:
             # A thread that had no processor until then looks once more.
             late = give_up is not None and time.monotonic() > give_up
-            self._persist(step)
+            is_connected = self._attempt(step)
             if done():
                 return
+            if not is_connected:
+                self._reconnect()
+                continue
             if not self._ending:
                 self.check_open()
             if late:

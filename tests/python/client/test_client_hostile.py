@@ -5,6 +5,7 @@ import ctypes
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -268,6 +269,43 @@ def test_client_that_comes_back_to_a_closed_series_resends_nothing(library: ctyp
     with made_up_recorder(answer) as address:
         assert send_three_by(client, library, address) == (3, 0)
     assert len(b"".join(extra)) < 200  # bye alone
+
+
+@pytest.mark.parametrize("client", ["Python", "C"])
+def test_last_acknowledgement_counts_though_the_connection_ends_with_it(
+    library: ctypes.CDLL, client: str
+) -> None:
+    connections: list[socket.socket] = []
+
+    def answer(connection: socket.socket) -> None:
+        connections.append(connection)
+        if len(connections) > 1:
+            return
+        connection.sendall(GREETED + STARTED)
+        read_until_images(connection, 1)
+        time.sleep(0.5)  # the client waits by now
+        full = {"type": "error", "sequence": 0, "code": "no_space", "message": "storage full: waiting"}
+        safe = {"type": "ack", "series_unique_id": "s", "safe_below": 1}
+        connection.sendall(message(ACK, 2, safe) + message(ERROR, 3, full))
+        connection.recv(1 << 16)
+
+    with made_up_recorder(answer) as address:
+        if client == "Python":
+            python_series = small(address, reconnect_timeout=2)
+            python_series.send(images_of(1)[0])
+            python_series.wait_acknowledged(timeout=60)
+            python_series.abandon()
+        else:
+            series = c_series(library)
+            library.penstock_set_address(series, address.encode())
+            library.penstock_set_timeout(series, 2, ctypes.c_int64(2000))
+            pixels = bytes(2 * 30 * 40)
+            assert library.penstock_begin(series) == 0
+            assert library.penstock_send_image(series, pixels, ctypes.c_uint64(len(pixels))) == 0
+            status = library.penstock_wait_acknowledged(series, ctypes.c_int64(60_000))
+            library.penstock_free(series)
+            assert status == 0
+    assert len(connections) == 1
 
 
 def flags_of_start(connection: socket.socket) -> int:
