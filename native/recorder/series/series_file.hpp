@@ -56,7 +56,6 @@ class SeriesFile final {
   const Series& series() const { return spec_.series(); }
   const std::string& path() const { return spec_.path(); }
   ElementStarts& element_starts() { return element_starts_; }
-  Assembler& assembler() { return assembler_; }
   const Assembler& assembler() const { return assembler_; }
 
   /// The coordinator's: what the file is made for, by this frame's encoding and metadata if it is the first one.

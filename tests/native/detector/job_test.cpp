@@ -38,7 +38,8 @@ class MemorySink : public FrameSink {
     std::lock_guard lock(mutex);
     ++ended;
     if (!listener) return {};
-    if (!frames.empty()) frames.rbegin()->second.session->safe_below(end.unique_id, FrameNumber{frames.size()});
+    if (!frames.empty())
+      frames.rbegin()->second.session->safe_below(end.unique_id, FrameNumber{frames.rbegin()->first + 1 - unsafe});
     listener->closed(end.unique_id, problem);
     return {};
   }
@@ -51,6 +52,7 @@ class MemorySink : public FrameSink {
   std::shared_ptr<AckListener> listener;
   int ended = 0;
   std::string problem;
+  std::uint64_t unsafe = 0;  ///< frames, the last ones, that are not acknowledged
   std::size_t stop_after = 0;
   std::atomic<bool>* stop = nullptr;
 
@@ -176,9 +178,20 @@ TEST_F(Job, FramesWithFaultsAreWhatTheyWouldBe) {
   EXPECT_EQ(count, faults + 2);
 }
 
+TEST_F(Job, ReportsFramesThatTheReceiverDidNotKeep) {
+  MemorySink sink;
+  sink.unsafe = 2;
+  auto document = plan();
+  const auto source = listen(sink, document);
+  const auto done = run(document);
+  source->stop();
+  ASSERT_FALSE(done.ok());
+  EXPECT_NE(done.error().message().find("without 2 of the frames"), std::string::npos) << done.error().message();
+}
+
 TEST_F(Job, TellsTheReceiversProblem) {
   MemorySink sink;
-  sink.set_problem("the disk is full");
+  sink.problem = "the disk is full";
   auto document = plan();
   const auto source = listen(sink, document);
   const auto done = run(document);
