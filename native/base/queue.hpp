@@ -84,15 +84,24 @@ class BoundedQueue {
     return item;
   }
 
-  /// Waits until `count` items are there, the queue is closed, or `wait` is over. Only for a queue with a single
-  /// consumer, which takes nothing in this time.
+  /// Waits until `count` items are there, the queue is closed, or `wait` is over; not at all once hurry() was called.
+  /// Only for a queue with a single consumer, which takes nothing in this time.
   template <typename Rep, typename Period>
   void await_items(std::size_t count, std::chrono::duration<Rep, Period> wait) {
     MutexLock lock(mutex_);
-    const auto may_go_on = [&]() PEN_REQUIRES(mutex_) { return closed_ || items_.size() >= count; };
+    const auto may_go_on = [&]() PEN_REQUIRES(mutex_) { return closed_ || hurries_ || items_.size() >= count; };
     if (may_go_on()) return;
     const Waiting waiting(Wait::work);
     some_.wait_for(lock, wait, may_go_on);
+  }
+
+  /// Ends await_items(), now and from now on.
+  void hurry() {
+    {
+      MutexLock lock(mutex_);
+      if (std::exchange(hurries_, true)) return;
+    }
+    some_.notify_all();
   }
 
   void close() {
@@ -136,6 +145,7 @@ class BoundedQueue {
   CondVar space_;
   std::deque<T> items_ PEN_GUARDED_BY(mutex_);
   bool closed_ PEN_GUARDED_BY(mutex_) = false;
+  bool hurries_ PEN_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace penstock

@@ -65,6 +65,8 @@ class Pipeline {
   Result<void> push(FilledSegment&& segment);
   /// Refuses new segments, waits until all have been delivered, and joins the threads.
   void drain();
+  /// Store::hurry()
+  void hurry() { unsynced_.hurry(); }
 
   std::size_t waiting() const { return filled_.size(); }
   /// Writes that go past the page cache need aligned pieces.

@@ -250,6 +250,8 @@ class OwnStore final : public Store {
     return members_ ? members_->make_writer() : make_chunk_writer(shared_);
   }
 
+  void hurry() override { members_ ? members_->hurry() : shared_->pipeline->hurry(); }
+
   StoreStats stats() const override { return stats_of(counters_, shared_->pipeline.get(), members_.get()); }
 
   SharedFile shared_file() const override { return shared_file_; }

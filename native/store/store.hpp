@@ -229,6 +229,8 @@ class Store {
   virtual Result<void> receive(unsigned from, Bytes message) = 0;
 
   virtual std::unique_ptr<ChunkWriter> make_writer() = 0;
+  /// From now on nothing that is written waits for StoreOptions::sync_interval: no more chunks are expected.
+  virtual void hurry() = 0;
   virtual StoreStats stats() const = 0;
   /// The path of a file that is not found there any more: its own, or one of its members. Empty if all are.
   virtual std::string lost_file() const = 0;

@@ -96,7 +96,10 @@ void SeriesFile::encode(Task task, unsigned worker, ChunkScratch& scratch) {
 }
 
 void SeriesFile::tend(std::int64_t now_ns, std::int64_t age_max_ns) {
-  if (store_.is_ready()) encoder_.flush_older_than(now_ns - age_max_ns);
+  // What has come of a series that is whole waits no longer for more.
+  const bool is_whole = is_complete(spec_, account_);
+  if (store_.is_ready()) encoder_.flush_older_than(is_whole ? now_ns : now_ns - age_max_ns);
+  if (store_.is_ready() && is_whole) store_->hurry();
   watch_.ask_again(now_ns);
   watch_.give_up_if_hopeless(now_ns);
 }

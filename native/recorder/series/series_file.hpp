@@ -84,8 +84,9 @@ class SeriesFile final {
   /// Writes chunks that lack frames as they are, from any thread; before there is a file, there are none. Returns how
   /// many.
   std::size_t write_what_gathers() { return store_.is_ready() ? assembler_.write_what_gathers() : 0; }
-  /// Each moment: sends segments on their way whose first chunk has waited for `age_max_ns`, asks senders again for
-  /// what the storage did not take, and looks whether the series can still be recorded.
+  /// Each moment: sends segments on their way whose first chunk has waited for `age_max_ns` (all of them, and has them
+  /// synced, once every announced frame is there), asks senders again for what the storage did not take, and looks
+  /// whether the series can still be recorded.
   void tend(std::int64_t now_ns, std::int64_t age_max_ns);
   /// Frames wait no longer for other clients', nor for a file to appear.
   void stop_waiting() { account_.may_wait = false; }

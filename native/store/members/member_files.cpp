@@ -361,6 +361,11 @@ void MemberFiles::stop(bool closing) {
 }
 
 /// Without mutex_ while the storage is asked: it may hang. Of those that are closed one is looked at each time.
+void MemberFiles::hurry() {
+  std::lock_guard lock(mutex_);
+  for (const auto& [block, member] : open_) member->store->hurry();
+}
+
 std::string MemberFiles::lost_file() {
   std::vector<Member*> held;
   std::string closed;
@@ -384,6 +389,7 @@ std::string MemberFiles::lost_file() {
     if (!opened.ok() && opened.error().code() == Errc::not_found) lost = closed;
   }
   std::vector<std::unique_ptr<Member>> unneeded;  // go without mutex_
+  unneeded.reserve(held.size());
   std::lock_guard lock(mutex_);
   for (auto* member : held) unneeded.push_back(let_go(member));
   return lost;

@@ -37,6 +37,8 @@ class MemberFiles {
   std::unique_ptr<ChunkWriter> make_writer();
   /// After the last writer is gone or flushed: closes all members. Returns the first failure to close one.
   Result<void> finish(std::uint64_t frames);
+  /// Store::hurry(), for members that are open.
+  void hurry();
   /// Looks whether the members that are open, and one of those that are closed, are still found at their paths. Returns
   /// the path of one that is not; empty if all are.
   std::string lost_file();

@@ -77,6 +77,8 @@ class JoinedStore final : public Store {
     return members_ ? members_->make_writer() : make_chunk_writer(shared_);
   }
 
+  void hurry() override { members_ ? members_->hurry() : shared_->pipeline->hurry(); }
+
   StoreStats stats() const override { return stats_of(counters_, shared_->pipeline.get(), members_.get()); }
 
   std::string lost_file() const override { return store::lost_file(path_, *file_, members_.get()); }

@@ -183,7 +183,7 @@ std::vector<std::shared_ptr<TcpSession>> TcpSeries::sessions_of(std::string_view
 
 std::shared_ptr<TcpSession> TcpSeries::join(const TcpLink& link, const TcpPart& with) {
   MutexLock lock(mutex_);
-  const auto session = closed_ ? std::make_shared<TcpSession>(link) : part(link).session;
+  auto session = closed_ ? std::make_shared<TcpSession>(link) : part(link).session;
   session->set_window(with.window);
   if (with.resumed) session->set_resumed();
   if (with.element) {

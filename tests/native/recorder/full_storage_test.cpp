@@ -211,6 +211,21 @@ TEST_F(RecorderTest, LastFramesThatAStorageDoesNotTakeMayComeAgain) {
   EXPECT_EQ(back->safe, 2u);
 }
 
+TEST_F(RecorderTest, ASeriesWithAllFramesDoesNotWaitForTheSyncInterval) {
+  config_.store.durability = store::Durability::interval;
+  config_.store.sync_interval = 100s;
+  config_.idle_timeout_s = 100;
+  penstock::testing::FaultEnv env;
+  Recorder recorder(env, config_, *events_, team_);
+  ASSERT_TRUE(recorder.start().ok());
+  ASSERT_TRUE(recorder.begin(series(3), nullptr).ok());
+  for (std::uint64_t n = 0; n < 3; ++n) ASSERT_TRUE(recorder.put(frame(n)).ok());
+  ASSERT_TRUE(recorder.end({1, "s1"}).ok());
+  EXPECT_TRUE(recorder.wait_for_limit(30s));
+  recorder.stop();
+  EXPECT_EQ(states(), (std::vector<std::uint8_t>{1, 1, 1}));
+}
+
 TEST_F(RecorderTest, ASeriesEndsWhoseFileAFailingStorageNeverTakes) {
   penstock::testing::FullDisk disk(true, Errc::io);
   config_.idle_timeout_s = 0.5;
