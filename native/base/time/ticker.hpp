@@ -27,13 +27,18 @@ class Ticker {
     });
   }
 
-  /// Waits until `work` returns, if it is being called.
-  void stop() {
+  /// `work` is called no more; one call may not have returned yet.
+  void cancel() {
     {
       std::lock_guard lock(mutex_);
       stopping_ = true;
     }
     stopped_.notify_all();
+  }
+
+  /// Waits until `work` has returned, if it is being called.
+  void stop() {
+    cancel();
     if (thread_.joinable()) thread_.join();
   }
 

@@ -47,9 +47,10 @@ void FileWatch::note_lost(std::int64_t now_ns) {
 void FileWatch::ask_again(std::int64_t now_ns) {
   const auto interval = std::max(ask_again_interval_ns, ask_again_interval_ns_.load());
   if (removed_ || now_ns - asked_again_ns_ < interval) return;
-  const auto losers = account_.ledger.take_losers();
-  if (losers.empty()) return;
+  if (!account_.ledger.has_losers()) return;
+  // First: who reads facts() meanwhile sees that somebody is to be asked, or was.
   asked_again_ns_ = now_ns;
+  const auto losers = account_.ledger.take_losers();
   ask_again_interval_ns_ = std::min(ask_again_interval_max_ns, 2 * interval);
   auto why = account_.failures.last();
   why = why.code() == Errc::no_space

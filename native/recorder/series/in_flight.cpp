@@ -39,11 +39,6 @@ bool InFlight::busy() const {
   return tasks_ > 0 || unsettled_ > 0;
 }
 
-bool InFlight::is_closing() const {
-  std::lock_guard lock(mutex_);
-  return closing_;
-}
-
 std::uint64_t InFlight::unsettled() const {
   std::lock_guard lock(mutex_);
   return unsettled_;

@@ -24,7 +24,6 @@ class InFlight {
   void settled(std::uint64_t frames);
 
   bool busy() const;
-  bool is_closing() const;
   std::uint64_t unsettled() const;
 
   /// Refuses further tasks and waits until none is left; calls `meanwhile` each `interval`, without a lock.

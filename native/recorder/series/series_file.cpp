@@ -14,6 +14,8 @@ namespace {
 
 /// For the workers of a series that is to close, before what they left unfilled is sent on its way.
 constexpr auto idle_patience = std::chrono::milliseconds(50);
+constexpr auto care_interval = std::chrono::milliseconds(50);
+constexpr std::int64_t segment_age_max_ns = 200'000'000;
 
 }  // namespace
 
@@ -38,7 +40,10 @@ SeriesFile::SeriesFile(Env& env, Team& team, std::unique_ptr<FileRole> role, Ser
 }
 
 /// The store's threads call the settlement until the store is gone.
-SeriesFile::~SeriesFile() { opener_.drop_store(); }
+SeriesFile::~SeriesFile() {
+  caretaker_.stop();
+  opener_.drop_store();
+}
 
 Result<std::shared_ptr<SeriesFile>> SeriesFile::make(Env& env, const Config& config, Team& team, Series series,
                                                      std::string path) {
@@ -49,8 +54,11 @@ Result<std::shared_ptr<SeriesFile>> SeriesFile::make(Env& env, const Config& con
   PEN_TRY(spec.check_window(spec.series().window_frames));
   PEN_ASSIGN(auto filters,
              settle_filters(config.filters, spec.series(), chunk_shape(spec.series(), spec.arrangement())));
-  return std::shared_ptr<SeriesFile>(
+  std::shared_ptr<SeriesFile> file(
       new SeriesFile(env, team, std::move(role), std::move(spec), std::move(blocks), std::move(filters)));
+  file->caretaker_.start("pen-care", care_interval,
+                         [raw = file.get()] { raw->tend(monotonic_ns(), segment_age_max_ns); });
+  return file;
 }
 
 Result<std::shared_ptr<SeriesFile>> SeriesFile::create(Env& env, const Config& config, Team& team, Series series,
@@ -106,12 +114,16 @@ void SeriesFile::tend(std::int64_t now_ns, std::int64_t age_max_ns) {
 
 series::Facts SeriesFile::facts() const {
   const auto end = account_.ledger.end();
+  // tend() takes the losers on another thread, and has set the time by then.
+  const bool whole = is_complete(spec_, account_);
+  const bool busy = account_.in_flight.busy();
+  const bool losers = account_.ledger.has_losers();
   return {.last_activity = account_.counters.last_activity_ns,
           .asked_again = watch_.asked_again_ns(),
           .any_frame = end > 0,
-          .whole = is_complete(spec_, account_),
-          .busy = account_.in_flight.busy(),
-          .losers = account_.ledger.has_losers(),
+          .whole = whole,
+          .busy = busy,
+          .losers = losers,
           .lost = account_.ledger.still_lost() > 0,
           .abandoned = end == 0 && settlement_.sessions().are_gone(),
           .hopeless = watch_.is_hopeless()};
@@ -120,6 +132,7 @@ series::Facts SeriesFile::facts() const {
 Result<void> SeriesFile::close(series::EndedBy why) {
   auto& failures = account_.failures;
   stop_waiting();
+  caretaker_.cancel();
   // A worker may wait for memory that another one's segment holds, which no frame will fill any more.
   account_.in_flight.close(idle_patience, [&] {
     if (store_.is_ready()) encoder_.flush_older_than(monotonic_ns());

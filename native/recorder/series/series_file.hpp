@@ -5,7 +5,7 @@
 /// rows and acknowledges. StoreOpener makes the file, FileWatch looks after it, SeriesTree has what is in it. When the
 /// series is over, native/series decides. This class owns them, and closes the series.
 ///
-/// Threads: admit() on the sources', encode() on the recorder's workers, tend() on the one that keeps time; close() is
+/// Threads: admit() on the sources', encode() on the recorder's workers, tend() on the file's own; close() is
 /// called once, after which no frame is admitted. Everything else may be called from any thread. Times are monotonic
 /// nanoseconds. With several ranks the coordinator creates the file and keeps its frame accounting; another rank joins
 /// it with its first frame. This class is one rank's part either way.
@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/time/ticker.hpp"
 #include "recorder/series/admission.hpp"
 #include "recorder/series/chunks/assembler.hpp"
 #include "recorder/series/chunks/chunk_encoder.hpp"
@@ -148,6 +149,7 @@ class SeriesFile final {
   Assembler assembler_;
   StoreOpener opener_;
   Admission admission_;
+  Ticker caretaker_;  ///< a storage that does not answer holds up no other file
 };
 
 }  // namespace penstock::recorder

@@ -217,7 +217,8 @@ Result<std::shared_ptr<SeriesFile>> Control::take(Frame& frame) {
   if (step.answer.kind == series::Answer::Kind::accept) return slots_.file(event.name);
   if (step.answer.kind == series::Answer::Kind::wait) return std::shared_ptr<SeriesFile>();
   // A client that has come back sends again what the file has: closed() says whether it is safe.
-  const auto closing = frame.session != nullptr ? slots_.file(event.name) : nullptr;
+  const bool is_closing = registry_.state(event.name) == series::State::closing;
+  const auto closing = is_closing && frame.session != nullptr ? slots_.file(event.name) : nullptr;
   if (closing && closing->has(frame)) return std::shared_ptr<SeriesFile>();
   if (step.answer.why == series::Why::no_room) {
     // In its turn, ahead of the end.

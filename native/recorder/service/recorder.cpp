@@ -15,7 +15,6 @@ namespace penstock::recorder {
 namespace {
 
 constexpr auto tick = std::chrono::milliseconds(50);
-constexpr std::int64_t segment_age_max_ns = 200'000'000;
 
 }  // namespace
 
@@ -69,7 +68,6 @@ Result<void> Recorder::start() {
     spdlog::warn("folder {} has only {} MB free", config_.folder, free / 1'000'000);
   workers_.start(config_.threads);
   timekeeper_.start("pen-time", tick, [this] { keep_time(); });
-  caretaker_.start("pen-care", tick, [this] { tend_files(); });
   return {};
 }
 
@@ -77,7 +75,6 @@ void Recorder::stop() {
   if (stopped_.exchange(true)) return;
   control_.stop();
   timekeeper_.stop();
-  caretaker_.stop();
   workers_.stop();
 }
 
@@ -175,11 +172,6 @@ void Recorder::refuse_start(const std::string& series_unique_id, const Error& wh
 
 void Recorder::refuse_element(const std::string& series_unique_id, std::string_view source, const Error& why) {
   control_.refuse_element(series_unique_id, source, why);
-}
-
-/// On a thread of its own: a storage that does not answer holds it up for as long as it likes.
-void Recorder::tend_files() {
-  for (const auto& file : control_.files()) file->tend(monotonic_ns(), segment_age_max_ns);
 }
 
 /// Nothing here touches the storage, for other ranks wait no longer for one that is silent.

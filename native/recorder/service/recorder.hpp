@@ -1,7 +1,7 @@
 /// The recorder: sources put frames in, workers compress them, each series goes into its own file.
 ///
-/// Threads: the sources' own, `threads` workers, one that keeps time (progress, timers, measuring), one that tends open
-/// files, those that open and close files, and the store's. Memory: the pool and the segment buffers, both within
+/// Threads: the sources' own, `threads` workers, one that keeps time (progress, timers, measuring), those that open and
+/// close files, one that tends each file, and the store's. Memory: the pool and the segment buffers, both within
 /// Config::pool_bytes, and beside them Config::values_bytes() for the values that frames bring along.
 ///
 /// It may be one rank of a team (docs/explanation/decisions/0008-ranks-of-a-job.md): the coordinator opens and closes
@@ -88,7 +88,6 @@ class Recorder final : public FrameSink {
   Result<void> admit(const std::shared_ptr<SeriesFile>& series, Frame frame);
   void note_remarks(Series& series);
   void keep_time();
-  void tend_files();
 
   Env& env_;
   Config config_;  // constant once start() has loaded its filters
@@ -103,7 +102,6 @@ class Recorder final : public FrameSink {
   Workers workers_;
   std::atomic<bool> stopped_{false};
   Ticker timekeeper_;
-  Ticker caretaker_;
 };
 
 }  // namespace penstock::recorder

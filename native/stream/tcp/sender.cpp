@@ -52,7 +52,7 @@ class TcpSenderSession : public TcpSender {
         client_(fmt::format("{:x}-{:x}-{:x}", realtime_ns(), ::getpid(), reinterpret_cast<std::uintptr_t>(this))) {}
   ~TcpSenderSession() override;
 
-  Result<void> connect(std::chrono::nanoseconds patience);
+  Result<void> connect(std::chrono::nanoseconds patience, std::int64_t answer_by_ns = never_ns);
 
   Result<void> begin(const Series& series) override;
   Result<void> put(const Frame& frame) override { return put(frame, 0); }
@@ -67,8 +67,8 @@ class TcpSenderSession : public TcpSender {
 
  private:
   Result<void> put(const Frame& frame, std::size_t cut_bytes);
-  Result<void> connect_once(std::int64_t give_up_ns);
-  Result<void> shake_hands(std::int64_t give_up_ns);
+  Result<void> connect_once(std::int64_t give_up_ns, std::int64_t answer_by_ns);
+  Result<void> shake_hands(std::int64_t give_up_ns, std::int64_t answer_by_ns);
   Result<void> greet(std::int64_t give_up_ns);
   Result<void> send_start(std::uint32_t flags, std::int64_t give_up_ns);
   Result<void> wait_for(const bool& done, std::int64_t give_up_ns, std::string_view what);
@@ -154,7 +154,7 @@ Result<void> TcpSenderSession::check_open() const {
                     address(), receipt_.safe_below, of);
 }
 
-Result<void> TcpSenderSession::connect(std::chrono::nanoseconds patience) {
+Result<void> TcpSenderSession::connect(std::chrono::nanoseconds patience, std::int64_t answer_by_ns) {
   const auto give_up_ns = deadline_after(patience);
   bool told = false;
   std::optional<Error> before;  // why the attempt before failed
@@ -168,7 +168,7 @@ Result<void> TcpSenderSession::connect(std::chrono::nanoseconds patience) {
       told = true;
     }
     const bool is_short = std::chrono::nanoseconds(give_up_ns - monotonic_ns()) < options_.connect_timeout;
-    auto connected = connect_once(give_up_ns);
+    auto connected = connect_once(give_up_ns, answer_by_ns);
     if (connected.ok() && told) options_.on_wait({address(), patience, {}, true});
     if (connected.ok()) return connected;
     const auto code = connected.error().code();
@@ -183,14 +183,15 @@ Result<void> TcpSenderSession::connect(std::chrono::nanoseconds patience) {
   }
 }
 
-Result<void> TcpSenderSession::connect_once(std::int64_t give_up_ns) {
-  auto outcome = shake_hands(give_up_ns);
+Result<void> TcpSenderSession::connect_once(std::int64_t give_up_ns, std::int64_t answer_by_ns) {
+  auto outcome = shake_hands(give_up_ns, answer_by_ns);
   if (outcome.ok()) failure_.reset();
   if (!outcome.ok()) socket_.reset();  // nothing else may be sent on it
   return outcome;
 }
 
-Result<void> TcpSenderSession::shake_hands(std::int64_t give_up_ns) {
+/// A receiver that is there may take long to answer the start: while it closes the series, for one.
+Result<void> TcpSenderSession::shake_hands(std::int64_t give_up_ns, std::int64_t answer_by_ns) {
   received_.clear();
   greeted_ = false;
   end_sent_ = false;
@@ -201,7 +202,7 @@ Result<void> TcpSenderSession::shake_hands(std::int64_t give_up_ns) {
   socket_->set_send_timeout(poll_interval);
   window_.rewind(0);
   PEN_TRY(greet(std::min(give_up_ns, deadline_after(options_.connect_timeout))));
-  if (started_ && !receipt_.confirmed) PEN_TRY(send_start(tcp_flag_resume, give_up_ns));
+  if (started_ && !receipt_.confirmed) PEN_TRY(send_start(tcp_flag_resume, answer_by_ns));
   return {};
 }
 
@@ -316,7 +317,8 @@ Result<void> TcpSenderSession::reconnect(const Error& lost, std::int64_t give_up
     return lost.with_context(fmt::format("lost {} connections in a row{}{}", fruitless_connections_,
                                          receipt_.refused > 0 ? ", rejecting " : "", receipt_.first_refusal));
   return connect(std::min<std::chrono::nanoseconds>(options_.reconnect_timeout,
-                                                    std::chrono::nanoseconds(give_up_ns - monotonic_ns())));
+                                                    std::chrono::nanoseconds(give_up_ns - monotonic_ns())),
+                 give_up_ns);
 }
 
 Result<void> TcpSenderSession::begin(const Series& series) {

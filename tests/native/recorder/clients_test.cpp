@@ -194,7 +194,9 @@ TEST_F(ClientsTest, ARecorderThatIsGoneOnceTheSeriesIsWholeIsNoProblem) {
     for (std::uint64_t number = 0; number < 3; ++number) series.send(image(number));
     for (int i = 0; i < 1200 && recorder_->snapshot().complete_series == 0; ++i) std::this_thread::sleep_for(50ms);
     vanish();
-    if (polls) EXPECT_NO_THROW(series.poll());
+    if (polls) {
+      EXPECT_NO_THROW(series.poll());
+    }
     EXPECT_NO_THROW(series.wait_acknowledged(60'000));
     EXPECT_NO_THROW(series.end());
     EXPECT_EQ(series.acknowledged(), 3u);
@@ -316,6 +318,44 @@ TEST_F(ClientsTest, AClientThatComesBackWhileItsSeriesClosesIsNotRefused) {
   later.join();
   EXPECT_EQ(series.acknowledged(), 3u);
   EXPECT_EQ(recorder_->snapshot().rejected, 0u);
+  stop();
+}
+
+/// It is given less time for a new connection than that takes.
+TEST_F(ClientsTest, ASenderThatComesBackWhileItsSeriesClosesWaitsForThat) {
+  penstock::testing::FaultEnv device;
+  std::atomic<bool> stalls{false}, stalled{false};
+  device.faults->on_write = [&](auto, auto) {
+    while (stalls && recorder_->snapshot().meters.frames_written == 3) {
+      stalled = true;
+      std::this_thread::sleep_for(5ms);
+    }
+    return Result<void>{};
+  };
+  auto config = small_config();
+  config.end_timeout_s = 0;
+  start(device, config);
+  Relay relay(options().address);
+  auto to = sending();
+  to.port = static_cast<std::uint16_t>(std::stoi(relay.address().substr(relay.address().rfind(':') + 1)));
+  to.reconnect_timeout = 500ms;
+  auto sender = stream::TcpSender::open(to).value();
+  ASSERT_TRUE(sender->begin(series_of_three()).ok());
+  relay.mute();
+  stalls = true;
+  for (std::uint64_t number = 0; number < 3; ++number) ASSERT_TRUE(sender->put(frame(number)).ok());
+  ASSERT_TRUE(sender->flush().ok());
+  for (int i = 0; i < 1200 && !stalled; ++i) std::this_thread::sleep_for(50ms);
+  std::thread later([&] {
+    std::this_thread::sleep_for(2s);
+    stalls = false;
+  });
+  relay.cut();
+  EXPECT_TRUE(sender->end().ok());
+  const auto receipt = sender->finish(60s);
+  later.join();
+  ASSERT_TRUE(receipt.ok()) << receipt.error().message();
+  EXPECT_EQ(receipt->safe_below, 3u);
   stop();
 }
 

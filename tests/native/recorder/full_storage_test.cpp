@@ -110,6 +110,31 @@ TEST_F(RecorderTest, TimePassesWhileAStorageDoesNotAnswer) {
   recorder.stop();
 }
 
+TEST_F(RecorderTest, AFileWhoseStorageDoesNotAnswerHoldsUpNoOther) {
+  penstock::testing::FaultEnv env;
+  std::atomic<bool> silent{false};
+  std::promise<void> answer, asked;
+  env.faults->on_look = [&, waits = answer.get_future().share()] {
+    if (!silent.exchange(false)) return;
+    asked.set_value();
+    waits.wait();
+  };
+  config_.series_limit = 2;
+  Recorder recorder(env, config_, *events_, team_);
+  ASSERT_TRUE(recorder.start().ok());
+  ASSERT_TRUE(recorder.begin(series(2), nullptr).ok());
+  ASSERT_TRUE(recorder.put(frame(0)).ok());
+  silent = true;
+  ASSERT_EQ(asked.get_future().wait_for(30s), std::future_status::ready);
+  ASSERT_TRUE(recorder.begin(series(1, "s2"), nullptr).ok());
+  ASSERT_TRUE(recorder.put(frame(0, "s2")).ok());
+  ASSERT_TRUE(recorder.end({1, "s2"}).ok());
+  for (int i = 0; i < 2000 && recorder.snapshot().complete_series == 0; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(recorder.snapshot().complete_series, 1u);
+  answer.set_value();
+  recorder.stop();
+}
+
 /// HDF5 may have met the same error, and nobody knows.
 TEST_F(RecorderTest, AStorageThatFailedOtherwiseIsAProblemThoughAllFramesCameAgain) {
   penstock::testing::FaultEnv env;

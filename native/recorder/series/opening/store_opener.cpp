@@ -162,8 +162,15 @@ Result<void> StoreOpener::fit_now(Encoding encoding, const std::vector<MetaColum
 }
 
 Result<Terms> StoreOpener::terms(Encoding encoding, const std::vector<MetaColumn>& columns) {
-  if (account_.in_flight.is_closing())
+  // As a task, so that close() waits until it is made.
+  if (!account_.in_flight.begin_task())
     return make_error(Errc::out_of_order, "series \"{}\" is closed", spec_.series().unique_id);
+  auto made = terms_now(encoding, columns);
+  account_.in_flight.end_task();
+  return made;
+}
+
+Result<Terms> StoreOpener::terms_now(Encoding encoding, const std::vector<MetaColumn>& columns) {
   PEN_TRY(fit(encoding, columns));
   const auto& store = parts_.store;
   return Terms{parts_.coding.codec().encoding,

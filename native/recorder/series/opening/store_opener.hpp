@@ -61,6 +61,7 @@ class StoreOpener {
 
  private:
   void note(const Error& why);
+  Result<Terms> terms_now(Encoding encoding, const std::vector<MetaColumn>& columns);
   Result<void> fit_now(Encoding encoding, const std::vector<MetaColumn>& columns);
   void use(const CodecSpec& codec, const std::vector<MetaColumn>& columns);
   void enter(std::unique_ptr<store::Store> store);

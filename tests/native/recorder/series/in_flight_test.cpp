@@ -20,7 +20,7 @@ TEST(InFlight, ClosingRefusesTasksAndWaitsForThoseThatBegan) {
     if (++meanwhile == 2) in_flight.end_task();
   });
   EXPECT_EQ(meanwhile, 2);
-  EXPECT_TRUE(in_flight.is_closing());
+  EXPECT_FALSE(in_flight.begin_task());
 }
 
 TEST(InFlight, BlockOfAdmittedFramesMayBeWrittenWhileTheSeriesCloses) {
