@@ -70,7 +70,7 @@ class TcpSenderSession : public TcpSender {
   Result<void> connect_once(std::int64_t give_up_ns, std::int64_t answer_by_ns);
   Result<void> shake_hands(std::int64_t give_up_ns, std::int64_t answer_by_ns);
   Result<void> greet(std::int64_t give_up_ns);
-  Result<void> send_start(std::uint32_t flags, std::int64_t give_up_ns);
+  Result<void> send_start(std::uint32_t flags, std::int64_t give_up_ns, std::int64_t answer_by_ns);
   Result<void> wait_for(const bool& done, std::int64_t give_up_ns, std::string_view what);
   Result<std::size_t> send_some(std::span<const iovec> pieces);
   Result<void> send_rest(std::int64_t give_up_ns = never_ns);
@@ -202,7 +202,8 @@ Result<void> TcpSenderSession::shake_hands(std::int64_t give_up_ns, std::int64_t
   socket_->set_send_timeout(poll_interval);
   window_.rewind(0);
   PEN_TRY(greet(std::min(give_up_ns, deadline_after(options_.connect_timeout))));
-  if (started_ && !receipt_.confirmed) PEN_TRY(send_start(tcp_flag_resume, answer_by_ns));
+  if (started_ && !receipt_.confirmed)
+    PEN_TRY(send_start(tcp_flag_resume, give_up_ns, std::min(answer_by_ns, deadline_after(options_.answer_timeout))));
   return {};
 }
 
@@ -217,11 +218,11 @@ Result<void> TcpSenderSession::greet(std::int64_t give_up_ns) {
   return wait_for(greeted_, give_up_ns, "hello");
 }
 
-Result<void> TcpSenderSession::send_start(std::uint32_t flags, std::int64_t give_up_ns) {
+Result<void> TcpSenderSession::send_start(std::uint32_t flags, std::int64_t give_up_ns, std::int64_t answer_by_ns) {
   start_.is_answered = false;
   start_.has_resume = (flags & tcp_flag_resume) != 0;
   PEN_ASSIGN(start_.sequence, send_message(TcpKind::start, flags, encode_start(series_), give_up_ns));
-  return wait_for(start_.is_answered, give_up_ns, "the start message");
+  return wait_for(start_.is_answered, answer_by_ns, "the start message");
 }
 
 /// Until replies have set `done`.
@@ -332,7 +333,7 @@ Result<void> TcpSenderSession::begin(const Series& series) {
   ended_ = end_sent_ = start_.is_answered = false;
   fruitless_connections_ = 0;
   // Where the connection is lost meanwhile, the next one has sent the start already.
-  auto outcome = persist([&] { return start_.is_answered ? Result<void>() : send_start(0, never_ns); });
+  auto outcome = persist([&] { return start_.is_answered ? Result<void>() : send_start(0, never_ns, never_ns); });
   started_ = outcome.ok();
   return outcome;
 }

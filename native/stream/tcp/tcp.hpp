@@ -50,6 +50,8 @@ struct TcpSenderOptions {
   std::chrono::milliseconds connect_timeout{10000};  ///< to have the first connection, retries included
   /// After a lost connection the same: long enough for the receiver to be started again.
   std::chrono::milliseconds reconnect_timeout{10000};
+  /// For the answer to a start that resumes a series: it may have to be closed first.
+  std::chrono::milliseconds answer_timeout{600'000};
   /// Called every second of waiting for a connection (of the first one, after half a second), and at its end; once
   /// when the receiver says why it takes no frames, and when it takes them again. On the thread that uses the sender.
   std::function<void(const SenderWait&)> on_wait;

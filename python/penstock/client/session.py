@@ -191,7 +191,7 @@ class Session:
             self._reconnect()
 
     def _attempt(self, step: Callable[[], None]) -> bool:
-        """Runs `step` once; False if there is no connection any more, and another one may be better."""
+        """Runs `step` once. Returns False if the connection was lost and a new one may succeed."""
         try:
             step()
             return True

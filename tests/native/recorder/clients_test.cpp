@@ -107,10 +107,13 @@ class ClientsTest : public RecorderFixture {
     return std::vector<std::uint16_t>(40 * 50, static_cast<std::uint16_t>(number + 1));
   }
 
-  stream::TcpSenderOptions sending(std::function<void(const stream::SenderWait&)> on_wait = {}) const {
+  static stream::TcpSenderOptions sending_to(const std::string& address) {
     stream::TcpSenderOptions sending;
-    const auto address = source_->address();
     sending.port = static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+    return sending;
+  }
+  stream::TcpSenderOptions sending(std::function<void(const stream::SenderWait&)> on_wait = {}) const {
+    auto sending = sending_to(source_->address());
     sending.on_wait = std::move(on_wait);
     return sending;
   }
@@ -248,9 +251,7 @@ TEST_F(ClientsTest, ASenderWhoseConnectionIsLostLearnsThatTheClosedSeriesIsCompl
   config.end_timeout_s = 0;
   start(posix_env(), config);
   Relay relay(options().address);
-  auto to = sending();
-  to.port = static_cast<std::uint16_t>(std::stoi(relay.address().substr(relay.address().rfind(':') + 1)));
-  auto sender = stream::TcpSender::open(to).value();
+  auto sender = stream::TcpSender::open(sending_to(relay.address())).value();
   ASSERT_TRUE(sender->begin(series_of_three()).ok());
   relay.mute();
   for (std::uint64_t number = 0; number < 3; ++number) ASSERT_TRUE(sender->put(frame(number)).ok());
@@ -269,9 +270,7 @@ TEST_F(ClientsTest, ASenderWhoseConnectionIsLostLearnsThatTheClosedSeriesIsCompl
 TEST_F(ClientsTest, ASenderReportsFramesThatTheRecorderDidNotKeep) {
   start(posix_env());
   Relay relay(options().address);
-  auto to = sending();
-  to.port = static_cast<std::uint16_t>(std::stoi(relay.address().substr(relay.address().rfind(':') + 1)));
-  auto sender = stream::TcpSender::open(to).value();
+  auto sender = stream::TcpSender::open(sending_to(relay.address())).value();
   ASSERT_TRUE(sender->begin(series_of_three()).ok());
   for (std::uint64_t number = 0; number < 2; ++number) ASSERT_TRUE(sender->put(frame(number)).ok());
   ASSERT_TRUE(sender->flush().ok());
@@ -336,8 +335,7 @@ TEST_F(ClientsTest, ASenderThatComesBackWhileItsSeriesClosesWaitsForThat) {
   config.end_timeout_s = 0;
   start(device, config);
   Relay relay(options().address);
-  auto to = sending();
-  to.port = static_cast<std::uint16_t>(std::stoi(relay.address().substr(relay.address().rfind(':') + 1)));
+  auto to = sending_to(relay.address());
   to.reconnect_timeout = 500ms;
   auto sender = stream::TcpSender::open(to).value();
   ASSERT_TRUE(sender->begin(series_of_three()).ok());
@@ -518,9 +516,7 @@ TEST_F(ClientsTest, ASenderOfAnElementComesBackAndAnotherOneIsRefused) {
 TEST_F(ClientsTest, ADetectorsElementComesBackBeforeItsLossWasNoticed) {
   start(posix_env());
   Relay relay(options().address);
-  stream::TcpSenderOptions to;
-  to.port = static_cast<std::uint16_t>(std::stoi(relay.address().substr(relay.address().rfind(':') + 1)));
-  auto sender = stream::TcpSender::open(to).value();
+  auto sender = stream::TcpSender::open(sending_to(relay.address())).value();
   Series series;
   series.id = 1;
   series.unique_id = "s";
