@@ -30,7 +30,8 @@ bool Ending::is_over(Time now, const Facts& facts, const Timeouts& timeouts, boo
   if (may_wait && facts.asked_again != 0 && now - last_sign < again_patience) return false;
   const bool ends_may_follow = has_elements && !all_ && since_last < timeouts.end;
   // What is on its way to the storage may have to come again.
-  if (facts.whole && !ends_may_follow) return !may_wait || !facts.busy;
+  if (may_wait && facts.busy) return false;
+  if (facts.whole && !ends_may_follow) return true;
   return now - std::max(at_, facts.last_activity) >= patience_ && !(ranked && facts.busy);
 }
 

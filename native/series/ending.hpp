@@ -22,7 +22,7 @@ struct Facts {
   Time asked_again = 0;    ///< when senders were last asked to send again what the storage did not take; 0: never
   bool any_frame = false;  ///< one came, in whatever form
   bool whole = false;      ///< every announced frame is there
-  bool busy = false;       ///< frames are on their way to the storage or the index
+  bool busy = false;       ///< frames are on their way to the storage or the index, and wait for no others
   bool losers = false;     ///< a sender is about to be asked to send frames again
   bool lost = false;       ///< frames that the storage did not take have not come again yet
   bool abandoned = false;  ///< no frame came, and each sender's connection is gone; false if one cannot be known to be
@@ -41,6 +41,7 @@ class Ending {
   /// expected.
   void set(Time now, Time patience, bool all, EndedBy why, bool has_elements);
   bool is_set() const { return set_; }
+  bool have_all_ended() const { return set_ && all_; }
   /// `ranked`: another rank may have frames under way.
   bool is_over(Time now, const Facts& facts, const Timeouts& timeouts, bool has_elements, bool ranked) const;
   /// How long the series waits at most if nothing comes; nothing if neither its end nor all of its frames have come.

@@ -49,6 +49,11 @@ std::optional<Time> Registry::ends_in(const std::string& name) const {
   return entry->recording.ending.left(context_.now, entry->recording.facts, context_.rules.timeouts);
 }
 
+bool Registry::have_all_ended(const std::string& name) const {
+  const auto* entry = context_.names.find(name);
+  return entry != nullptr && is_open(*entry) && entry->recording.ending.have_all_ended();
+}
+
 State Registry::state(const std::string& name) const {
   const auto* entry = context_.names.find(name);
   return entry == nullptr ? State::unknown : state_of(*entry);

@@ -59,6 +59,8 @@ class Registry {
   std::optional<Time> wake_at() const { return closing_.wake_at(); }
   /// How long the series waits at most if nothing comes; nothing if neither its end nor all of its frames have come.
   std::optional<Time> ends_in(const std::string& name) const;
+  /// Each participant has sent its end. What comes still is late, or had to be sent again.
+  bool have_all_ended(const std::string& name) const;
 
   State state(const std::string& name) const;
   std::uint64_t generation(const std::string& name) const;

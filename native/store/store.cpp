@@ -411,15 +411,16 @@ Result<std::unique_ptr<Store>> Store::create(Env& env, const std::string& path, 
 
 Result<std::unique_ptr<Store>> Store::replace(Env& env, const std::string& path, const FileLayout& layout,
                                               const StoreOptions& options, Listener* listener, Share share,
-                                              const File& replaced) {
+                                              std::shared_ptr<File>& there) {
   PEN_TRY(check_options(options));
   PEN_TRY(check_layout(layout));
   if (layout.members) PEN_TRY(check_member_names(env, path, *layout.members));
   PEN_ASSIGN(const auto file, make_replacement(env, path), "create {}", path);
   bool named = false;
   const auto name_it = [&]() -> Result<void> {
-    PEN_TRY(take_name(env, *file, path, &replaced));
+    PEN_TRY(take_name(env, *file, path, there.get()));
     named = true;
+    there = file;
     return {};
   };
   auto store = std::make_unique<OwnStore>(options, layout, file, std::move(share), 0);

@@ -200,11 +200,12 @@ class Store {
                                                const StoreOptions& options, Listener* listener, Share share = {});
 
   /// The same in place of a file that a store has left: what is at `path` stays there until the new file is complete,
-  /// which then takes its name in one step. `replaced` was made at `path`, and its lock lasts until then. Errors as of
-  /// create(), and `not_found` where the path does not lead to it any more. With `no_space` it is still there.
+  /// which then takes its name in one step. `there` was made at `path`, and its lock lasts until then; it is the new
+  /// file from then on, also where that fails later. Errors as of create(), and `not_found` where the path does not
+  /// lead to `there` any more. With `no_space` it is still there.
   static Result<std::unique_ptr<Store>> replace(Env& env, const std::string& path, const FileLayout& layout,
                                                 const StoreOptions& options, Listener* listener, Share share,
-                                                const File& replaced);
+                                                std::shared_ptr<File>& there);
 
   /// Opens a file that a store has left or finished, and goes on in it: new chunks are added, and those that it has
   /// stay. `layout` names its chunked datasets and columns, which are placed as a log. HDF5 must be able to read the

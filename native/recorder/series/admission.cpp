@@ -110,7 +110,7 @@ Result<std::optional<Task>> Admission::admit_now(Frame frame, ValuesRoom room) {
     tree.note_series_date(frame.series_date);
     // A frame that is expanded before it is stored does not decide how the file is encoded.
     auto fitted = opener.fit(frame.form.plain() ? frame.encoding : Encoding::none, meta_columns(frame.metadata));
-    if (!fitted.ok() && may_pass(fitted.error().code())) return lose(frame);
+    if (!fitted.ok() && may_pass(fitted.error().code())) return lose(frame, fitted.error().code());
     PEN_TRY(fitted);
   }
   const auto part = spec_.part_of(frame);
@@ -170,12 +170,12 @@ bool Admission::can_be(FrameNumber number) const {
 void Admission::learn_end() { account_.ledger.raise_end(role_.end_elsewhere(spec_.series().unique_id)); }
 
 /// There is no file that could take it; it may come again.
-std::optional<Task> Admission::lose(const Frame& frame) {
+std::optional<Task> Admission::lose(const Frame& frame, Errc why) {
   const Ledger::Item item{frame.number, spec_.part_of(frame)};
   if (account_.ledger.receive(frame.number, item.part, frame.session, frame.more) == Ledger::Admission::take)
     account_.ledger.lost(std::span(&item, 1));
   const auto now_ns = monotonic_ns();
-  parts_.watch.note_lost(now_ns);
+  parts_.watch.note_lost(now_ns, why);
   account_.counters.last_activity_ns = now_ns;
   return std::nullopt;
 }

@@ -48,7 +48,7 @@ class Admission {
   Result<std::optional<std::uint32_t>> check_payload(const Frame& frame);
   bool can_be(FrameNumber number) const;
   void learn_end();
-  std::optional<Task> lose(const Frame& frame);
+  std::optional<Task> lose(const Frame& frame, Errc why);
   Result<std::uint64_t> location_of(const Frame& frame);
 
   const SeriesSpec& spec_;

@@ -35,13 +35,19 @@ Error removed_source_file(const std::string& path) {
 bool FileWatch::is_there(std::int64_t now_ns) { return look(now_ns, look_interval_ns); }
 
 void FileWatch::note_placed() {
-  failing_since_ns_ = 0;
+  is_failing_ = false;
   ask_again_interval_ns_ = 0;
+  std::lock_guard lock(mutex_);
+  failing_.reset();
 }
 
-void FileWatch::note_lost(std::int64_t now_ns) {
-  std::int64_t never = 0;
-  failing_since_ns_.compare_exchange_strong(never, now_ns);
+void FileWatch::note_lost(std::int64_t now_ns, Errc why) {
+  is_failing_ = true;
+  std::lock_guard lock(mutex_);
+  if (why == Errc::no_space)
+    failing_.reset();
+  else
+    failing_ = Failing{failing_ ? failing_->first_ns : now_ns, now_ns};
 }
 
 void FileWatch::ask_again(std::int64_t now_ns) {
@@ -63,11 +69,13 @@ void FileWatch::ask_again(std::int64_t now_ns) {
 
 void FileWatch::give_up_if_hopeless(std::int64_t now_ns) {
   if (hopeless_ || !look(now_ns, idle_look_interval_ns)) return;
-  const auto since = failing_since_ns_.load();
   const auto idle_timeout_s = spec_.config().idle_timeout_s;
-  if (since == 0 || now_ns - since < static_cast<std::int64_t>(idle_timeout_s * 1e9)) return;
+  {
+    std::lock_guard lock(mutex_);
+    // While nothing comes, nothing shows that it would fail again.
+    if (!failing_ || failing_->last_ns - failing_->first_ns < static_cast<std::int64_t>(idle_timeout_s * 1e9)) return;
+  }
   const auto why = account_.failures.last();
-  if (why.code() == Errc::no_space) return;
   spdlog::error("{}: the storage has not written anything for {:.0f} s (idle_timeout_s): closing the series: {}",
                 spec_.path(), idle_timeout_s, why.message());
   account_.failures.spoil(why);

@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
+#include <optional>
 
 #include "recorder/series/opening/shared_store.hpp"
 #include "recorder/series/series_account.hpp"
@@ -25,11 +27,11 @@ class FileWatch {
   /// That is the file itself.
   bool is_file_removed() const { return file_removed_; }
   /// The storage took nothing since a failure.
-  bool is_failing() const { return failing_since_ns_ != 0; }
+  bool is_failing() const { return is_failing_; }
 
   /// The storage took frames, or did not.
   void note_placed();
-  void note_lost(std::int64_t now_ns);
+  void note_lost(std::int64_t now_ns, Errc why);
 
   /// The series can no longer be recorded.
   bool is_hopeless() const { return hopeless_; }
@@ -38,11 +40,16 @@ class FileWatch {
 
   /// Asks sessions whose frames the storage did not take to send them again, a while after that.
   void ask_again(std::int64_t now_ns);
-  /// Finds a series hopeless whose file was removed or replaced, or whose storage has failed, other than for lack of
-  /// room, for Config::idle_timeout_s.
+  /// Finds a series hopeless whose file was removed or replaced, or whose storage has failed again and again, other
+  /// than for lack of room, for Config::idle_timeout_s.
   void give_up_if_hopeless(std::int64_t now_ns);
 
  private:
+  /// The first failure and the last one.
+  struct Failing {
+    std::int64_t first_ns;
+    std::int64_t last_ns;
+  };
   bool look(std::int64_t now_ns, std::int64_t interval_ns);
 
   const SeriesSpec& spec_;
@@ -51,11 +58,14 @@ class FileWatch {
   std::atomic<bool> hopeless_{false};
   std::atomic<std::int64_t> asked_again_ns_{0};
   std::atomic<std::int64_t> ask_again_interval_ns_{0};
-  std::atomic<std::int64_t> failing_since_ns_{0};  ///< nothing was placed since; 0: nothing has failed
+  std::atomic<bool> is_failing_{false};
   std::atomic<std::int64_t> looked_ns_{0};
   std::atomic<bool> removed_{false};  ///< or replaced: nothing is acknowledged any more
   std::atomic<bool> file_removed_{false};
   std::atomic<bool> moved_{false};  ///< the file has another name, and the log has it
+  std::mutex mutex_;
+  // guarded by mutex_
+  std::optional<Failing> failing_;  ///< since frames were placed, or found no room
 };
 
 }  // namespace penstock::recorder

@@ -34,9 +34,9 @@ void InFlight::settled(std::uint64_t frames) {
   if (unsettled_ == 0) idle_.notify_all();
 }
 
-bool InFlight::busy() const {
+bool InFlight::busy(std::uint64_t waiting) const {
   std::lock_guard lock(mutex_);
-  return tasks_ > 0 || unsettled_ > 0;
+  return tasks_ > 0 || unsettled_ > waiting;
 }
 
 std::uint64_t InFlight::unsettled() const {

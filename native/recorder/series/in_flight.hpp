@@ -23,7 +23,8 @@ class InFlight {
   void admitted();
   void settled(std::uint64_t frames);
 
-  bool busy() const;
+  /// Whether there are tasks, or unsettled frames besides `waiting` that wait for others of their chunk.
+  bool busy(std::uint64_t waiting) const;
   std::uint64_t unsettled() const;
 
   /// Refuses further tasks and waits until none is left; calls `meanwhile` each `interval`, without a lock.

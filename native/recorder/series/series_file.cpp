@@ -41,7 +41,8 @@ SeriesFile::SeriesFile(Env& env, Team& team, std::unique_ptr<FileRole> role, Ser
 
 /// The store's threads call the settlement until the store is gone.
 SeriesFile::~SeriesFile() {
-  caretaker_.stop();
+  care_.tends.stop();
+  care_.looks.stop();
   opener_.drop_store();
 }
 
@@ -56,8 +57,10 @@ Result<std::shared_ptr<SeriesFile>> SeriesFile::make(Env& env, const Config& con
              settle_filters(config.filters, spec.series(), chunk_shape(spec.series(), spec.arrangement())));
   std::shared_ptr<SeriesFile> file(
       new SeriesFile(env, team, std::move(role), std::move(spec), std::move(blocks), std::move(filters)));
-  file->caretaker_.start("pen-care", care_interval,
-                         [raw = file.get()] { raw->tend(monotonic_ns(), segment_age_max_ns); });
+  file->care_.tends.start("pen-care", care_interval,
+                          [raw = file.get()] { raw->tend(monotonic_ns(), segment_age_max_ns); });
+  file->care_.looks.start("pen-look", care_interval,
+                          [raw = file.get()] { raw->watch_.give_up_if_hopeless(monotonic_ns()); });
   return file;
 }
 
@@ -104,19 +107,17 @@ void SeriesFile::encode(Task task, unsigned worker, ChunkScratch& scratch) {
 }
 
 void SeriesFile::tend(std::int64_t now_ns, std::int64_t age_max_ns) {
-  // What has come of a series that is whole waits no longer for more.
-  const bool is_whole = is_complete(spec_, account_);
-  if (store_.is_ready()) encoder_.flush_older_than(is_whole ? now_ns : now_ns - age_max_ns);
-  if (store_.is_ready() && is_whole) store_->hurry();
+  const bool no_more_comes = care_.hurries || is_complete(spec_, account_);
+  if (store_.is_ready()) encoder_.flush_older_than(no_more_comes ? now_ns : now_ns - age_max_ns);
+  if (store_.is_ready() && no_more_comes) store_->hurry();
   watch_.ask_again(now_ns);
-  watch_.give_up_if_hopeless(now_ns);
 }
 
 series::Facts SeriesFile::facts() const {
   const auto end = account_.ledger.end();
   // tend() takes the losers on another thread, and has set the time by then.
   const bool whole = is_complete(spec_, account_);
-  const bool busy = account_.in_flight.busy();
+  const bool busy = account_.in_flight.busy(assembler_.waiting());
   const bool losers = account_.ledger.has_losers();
   return {.last_activity = account_.counters.last_activity_ns,
           .asked_again = watch_.asked_again_ns(),
@@ -132,7 +133,8 @@ series::Facts SeriesFile::facts() const {
 Result<void> SeriesFile::close(series::EndedBy why) {
   auto& failures = account_.failures;
   stop_waiting();
-  caretaker_.cancel();
+  care_.tends.cancel();
+  care_.looks.cancel();
   // A worker may wait for memory that another one's segment holds, which no frame will fill any more.
   account_.in_flight.close(idle_patience, [&] {
     if (store_.is_ready()) encoder_.flush_older_than(monotonic_ns());
@@ -141,6 +143,7 @@ Result<void> SeriesFile::close(series::EndedBy why) {
   if (assembler_) encoder_.flush();
   assembler_.write_open_blocks();
   encoder_.finish();
+  if (store_) store_->hurry();
   if (!store_) (void)settlement_.settle_unplaced(nullptr);
   if (!store_) return problem().empty() ? Result<void>{} : make_error(Errc::io, "{}", failures.first());
   const auto frames = std::max(series().frames, account_.ledger.end());
@@ -153,11 +156,11 @@ Result<void> SeriesFile::close(series::EndedBy why) {
     settlement_.settle_partial();
   }
   const bool resumed = account_.counters.frames_before > 0;
-  auto values = tree_.values_at_end(
-      account_,
-      {.frames = frames, .filled = filled(), .ended_by = series::name(why), .resumed = resumed, .unfitting = [&] {
-         return settlement_.unfitting();
-       }});
+  auto values = tree_.values_at_end(account_, {.frames = frames,
+                                               .filled = spec_.filled(account_.ledger.counts()),
+                                               .ended_by = series::name(why),
+                                               .resumed = resumed,
+                                               .unfitting = [&] { return settlement_.unfitting(); }});
   values.late_columns = settlement_.has_late() || resumed;
   auto finished = store_->finish(values);
   store_.leave();

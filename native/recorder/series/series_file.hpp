@@ -12,6 +12,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -85,9 +86,11 @@ class SeriesFile final {
   /// Writes chunks that lack frames as they are, from any thread; before there is a file, there are none. Returns how
   /// many.
   std::size_t write_what_gathers() { return store_.is_ready() ? assembler_.write_what_gathers() : 0; }
+  /// Few frames will come, if any: from now on, what has come waits for no more.
+  void hurry() { care_.hurries = true; }
   /// Each moment: sends segments on their way whose first chunk has waited for `age_max_ns` (all of them, and has them
-  /// synced, once every announced frame is there), asks senders again for what the storage did not take, and looks
-  /// whether the series can still be recorded.
+  /// synced, once every announced frame is there, or after hurry()), and asks senders again for what the storage did
+  /// not take.
   void tend(std::int64_t now_ns, std::int64_t age_max_ns);
   /// Frames wait no longer for other clients', nor for a file to appear.
   void stop_waiting() { account_.may_wait = false; }
@@ -108,8 +111,6 @@ class SeriesFile final {
   std::uint64_t never_came() const {
     return account_.ledger.never_came(std::max(series().frames, account_.ledger.end()));
   }
-  /// Locations in the dataset that read as the fill value, wholly or in part.
-  std::uint64_t filled() const { return spec_.filled(account_.ledger.counts()); }
 
   /// Waits for admitted frames, writes what is known at the end, and closes the file.
   Result<void> close(series::EndedBy why);
@@ -134,6 +135,13 @@ class SeriesFile final {
   static Result<std::shared_ptr<SeriesFile>> make(Env& env, const Config& config, Team& team, Series series,
                                                   std::string path);
 
+  /// Where a storage does not answer, no other file waits for it, and nothing waits for a look at this file.
+  struct Care {
+    std::atomic<bool> hurries{false};
+    Ticker tends;  ///< tend()
+    Ticker looks;  ///< whether the series can still be recorded
+  };
+
   // In the order in which they are built upon: each refers to those above it.
   const std::unique_ptr<FileRole> role_;
   const SeriesSpec spec_;
@@ -149,7 +157,7 @@ class SeriesFile final {
   Assembler assembler_;
   StoreOpener opener_;
   Admission admission_;
-  Ticker caretaker_;  ///< a storage that does not answer holds up no other file
+  Care care_;
 };
 
 }  // namespace penstock::recorder

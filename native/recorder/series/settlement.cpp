@@ -165,7 +165,7 @@ void Settlement::placed(std::span<const store::PlacedChunk> chunks, store::RowWr
 
 void Settlement::lost(std::span<const store::PlacedChunk> chunks, const Error& why) {
   account_.failures.fail(why);
-  watch_.note_lost(monotonic_ns());
+  watch_.note_lost(monotonic_ns(), why.code());
   for (const auto& chunk : chunks) give_up(chunk.head.cookie, 1, WriteOutcome::lost);
 }
 

@@ -210,13 +210,15 @@ Result<std::shared_ptr<SeriesFile>> Control::take(Frame& frame) {
                           .number = value(frame.number),
                           .bytes = bytes_of(frame)};
   Lock lock(mutex_);
+  // A client that has come back sends again what the file may have: closed() says what is safe.
+  const bool is_closed = registry_.state(event.name) == series::State::closed;
+  if (is_closed && frame.session != nullptr && role_->has_handed_over(event.name)) return std::shared_ptr<SeriesFile>();
   event.is_free = frame.session != nullptr && frame.session->waiting == 0;
   const auto step = resolve(lock, event, [&](const auto&) {
     slots_.keep(event.name, {std::move(frame), event.bytes});
   });
   if (step.answer.kind == series::Answer::Kind::accept) return slots_.file(event.name);
   if (step.answer.kind == series::Answer::Kind::wait) return std::shared_ptr<SeriesFile>();
-  // A client that has come back sends again what the file has: closed() says whether it is safe.
   const bool is_closing = registry_.state(event.name) == series::State::closing;
   const auto closing = is_closing && frame.session != nullptr ? slots_.file(event.name) : nullptr;
   if (closing && closing->has(frame)) return std::shared_ptr<SeriesFile>();
@@ -325,6 +327,7 @@ void Control::tick() {
     const series::Measured measured{file->series().unique_id, file->facts()};
     Lock lock(mutex_);
     (void)step(measured);
+    if (registry_.have_all_ended(measured.name)) file->hurry();
   }
   Lock lock(mutex_);
   (void)step(series::Tick{});

@@ -84,7 +84,7 @@ void SeriesEvents::ended(const SeriesFile& file, series::EndedBy why, const std:
                               {"frames_written", stats.frames_written},
                               {"missing", frames - std::min(frames, stats.ledger.received)},
                               {"never_came", file.never_came()},
-                              {"filled", file.filled()},
+                              {"filled", file.spec().filled(stats.ledger)},
                               {"duplicate", stats.ledger.duplicate},
                               {"late", stats.ledger.late},
                               {"damaged", stats.ledger.damaged},

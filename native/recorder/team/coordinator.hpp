@@ -33,6 +33,7 @@ class Coordinator final : public RankRole {
   void close(SeriesFile& file, const series::Close& why) override;
   void report_end(SeriesFile& file, const series::Close& why) override;
   void notify(const series::Notify& what) override;
+  bool has_handed_over(const std::string& /*series_unique_id*/) override { return false; }
   void begun(const SeriesFile& file) override { events_.begin(file); }
   void refused(const std::string& series_unique_id, const Error& why) override;
   void end_all() override;

@@ -126,6 +126,11 @@ void Member::notify(const series::Notify& what) {
   }
 }
 
+bool Member::has_handed_over(const std::string& series_unique_id) {
+  std::lock_guard lock(mutex_);
+  return pending_.contains(series_unique_id);
+}
+
 void Member::refused(const std::string& series_unique_id, const Error& why) {
   auto message = notice("refused", series_unique_id);
   message["problem"] = why.message();

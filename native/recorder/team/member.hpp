@@ -27,6 +27,7 @@ class Member final : public RankRole {
   void close(SeriesFile& file, const series::Close& why) override;
   void report_end(SeriesFile& /*file*/, const series::Close& /*why*/) override {}
   void notify(const series::Notify& what) override;
+  bool has_handed_over(const std::string& series_unique_id) override;
   void begun(const SeriesFile& /*file*/) override {}
   void refused(const std::string& series_unique_id, const Error& why) override;
   void end_all() override;

@@ -50,6 +50,8 @@ class RankRole {
   // These only send.
 
   virtual void notify(const series::Notify& what) = 0;
+  /// Its part of the series is closed, and the coordinator has not said yet what became of the file.
+  virtual bool has_handed_over(const std::string& series_unique_id) = 0;
   /// A file is there, or in the end closed.
   virtual void begun(const SeriesFile& file) = 0;
   /// A series that has no file, counted by the registry; reports it once.

@@ -100,7 +100,7 @@ class IndexFileOfHdf5 final : public IndexFile, private LateColumnSink {
     return {};
   }
 
-  Result<void> admit_chunks() const override { return context_.admit_chunks(); }
+  Result<void> admit_chunks() const override { return map_ ? Result<void>{} : context_.admit_chunks(); }
 
   Result<std::vector<std::size_t>> put_chunks(std::span<const PlacedChunk> chunks) override {
     LibraryLock lock;

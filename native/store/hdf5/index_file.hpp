@@ -46,6 +46,7 @@ class IndexFile {
   virtual Result<void> start(bool swmr) = 0;
 
   /// `no_space` while so much of the index waits for room that no more chunks may be put, until a flush() finds room.
+  /// Chunks of members take none.
   virtual Result<void> admit_chunks() const = 0;
   /// Grows the datasets and enters the chunks into their index. Returns the positions of those that were refused,
   /// because a chunk with their index and their size is there already.

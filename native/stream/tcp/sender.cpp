@@ -358,7 +358,10 @@ Result<void> TcpSenderSession::make_room(std::size_t payload_bytes) {
 Result<void> TcpSenderSession::put(const Frame& frame, std::size_t cut_bytes) {
   PEN_TRY(check_open());
   if (ended_) return make_error(Errc::out_of_order, "frame {} after the end of the series", value(frame.number));
-  if (is_full(frame.payload.size())) PEN_TRY(make_room(frame.payload.size()));
+  if (is_full(frame.payload.size())) {
+    PEN_TRY(make_room(frame.payload.size()));
+    PEN_TRY(check_open());
+  }
   PEN_TRY(fill_image(frame, series_, image_), "frame {}", value(frame.number));
   auto head = window_.take_head();
   head.resize(tcp_header_bytes);

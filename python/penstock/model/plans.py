@@ -489,8 +489,8 @@ class RecorderFields(Plan):
         description="timeout in seconds. The recorder closes a series if no frame has arrived for this time"
         " and some of its senders have ended it. It closes such a series also if another series needs its"
         " place."
-        " It closes any series if the storage has written nothing for this time, for another reason than that"
-        " it is full",
+        " It closes any series if the storage has failed again and again for this time, for another reason"
+        " than that it is full",
     )
     store: StorePlan = Field(
         default_factory=lambda: StorePlan.model_validate({}), description="how files are written"

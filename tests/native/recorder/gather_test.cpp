@@ -115,6 +115,21 @@ TEST_F(GatherTest, AGapIsMissingAndAFrameThatComesAfterItsBlockIsDropped) {
   expect_pixels(40);
 }
 
+TEST_F(GatherTest, IncompleteChunksMayBeWrittenWhileTheSeriesCloses) {
+  auto one = series(40);
+  one.channels = {"1", "2", "3", "4", "5", "6", "7", "8"};
+  for (int round = 0; round < 20; ++round) {
+    const auto path = folder_ / fmt::format("{}.h5", round);
+    const auto file = SeriesFile::create(posix_env(), config_, team_, one, path).value();
+    ChunkScratch scratch;
+    for (std::uint32_t channel = 0; channel < 8; ++channel)
+      file->encode(*file->admit(frame(0, nullptr, channel)).value(), 0, scratch);
+    std::jthread writes([&] { (void)file->write_what_gathers(); });
+    EXPECT_TRUE(file->close(series::EndedBy::message).ok());
+    EXPECT_EQ(file->stats().frames_written, 1u);
+  }
+}
+
 TEST_F(GatherTest, ChannelsGatherEachForItself) {
   auto two = series(10);
   two.channels = {"low", "high"};

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <future>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -244,6 +245,34 @@ TEST_F(TeamTest, ARankThatDoesNotSeeTheFileAtOnceTakesItsFramesAllTheSame) {
   stop();
   EXPECT_GT(opened, 8);
   EXPECT_EQ(states(), std::vector<std::uint8_t>(20, 1));
+  EXPECT_EQ(session->problem, "");
+}
+
+/// A client that lost its connection sends again what was not acknowledged, to a rank that has handed over its part.
+TEST_F(TeamTest, AFrameThatComesAgainWhileTheCoordinatorClosesTheFileIsNoError) {
+  start(2);
+  std::promise<void> asked, answer;
+  std::atomic<bool> is_asked{false};
+  const auto session = std::make_shared<Session>();
+  for (auto& rank : ranks_) ASSERT_TRUE(rank->recorder.begin(series(2), session).ok());
+  for (unsigned i = 0; i < 2; ++i) ASSERT_TRUE(ranks_[i]->recorder.put(frame(i, session)).ok());
+  while (session->safe == 0) std::this_thread::sleep_for(1ms);
+  ranks_[0]->env.faults->on_call = [&, waits = answer.get_future().share()](penstock::testing::Call call) {
+    if (call != penstock::testing::Call::truncate || is_asked.exchange(true)) return Result<void>{};
+    asked.set_value();
+    waits.wait();
+    return Result<void>{};
+  };
+  for (auto& rank : ranks_) ASSERT_TRUE(rank->recorder.end({1, "s1"}).ok());
+  EXPECT_EQ(asked.get_future().wait_for(60s), std::future_status::ready);
+  for (int i = 0; i < 10; ++i, std::this_thread::sleep_for(10ms)) {
+    const auto put = ranks_[1]->recorder.put(frame(1, session));
+    EXPECT_TRUE(put.ok()) << put.error().message();
+  }
+  answer.set_value();
+  stop();
+  EXPECT_EQ(states(), std::vector<std::uint8_t>(2, 1));
+  EXPECT_TRUE(session->is_closed);
   EXPECT_EQ(session->problem, "");
 }
 

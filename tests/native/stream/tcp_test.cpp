@@ -151,6 +151,26 @@ TEST(Tcp, TheWindowHoldsTheSenderUntilFramesAreSafe) {
   releaser.join();
 }
 
+TEST(Tcp, AFrameThatTheReceiversStopLeavesNoTimeForIsRefused) {
+  Receiver receiver;
+  receiver.sink.acknowledges = false;
+  auto options = receiver.sender_options();
+  options.window_frames = 1;
+  auto sender = TcpSender::open(options).value();
+  const auto series = sample_series("s");
+  ASSERT_TRUE(sender->begin(series).ok());
+  ASSERT_TRUE(sender->put(sample_frame(series, 0)).ok());
+  std::thread stopper([&] {
+    EXPECT_TRUE(receiver.sink.wait_for_frames(1));
+    const auto session = receiver.sink.session("s");
+    session->ended("s", "stop", FrameNumber{1});
+    session->closed("s", "");
+  });
+  const auto put = sender->put(sample_frame(series, 1));
+  EXPECT_FALSE(put.ok()) << "it waited for the room that the frame before had";
+  stopper.join();
+}
+
 TEST(Tcp, CancelEndsAWait) {
   Receiver receiver;
   receiver.sink.acknowledges = false;

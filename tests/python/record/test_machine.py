@@ -82,6 +82,7 @@ def test_threads_run_where_they_are_placed(record: Record, tmp_path: Path) -> No
         found["pen-write"]
         == found["pen-time"]
         == found["pen-care"]
+        == found["pen-look"]
         == found["pen-watch"]
         == {all_of(ALLOWED)}
     )

@@ -162,8 +162,11 @@ bool Assembler::gathers(const Frame& frame) const {
 
 std::size_t Assembler::write_what_gathers() {
   if (blocks_ == nullptr || !encoder_.has_writers()) return 0;
+  // A task of its own: between two blocks the writers may not be taken away.
+  if (!account_.in_flight.begin_task()) return 0;
   auto blocks = blocks_->close_all();
   for (auto& block : blocks) gather_here(*task_for(std::move(block)));
+  account_.in_flight.end_task();
   return blocks.size();
 }
 

@@ -44,6 +44,8 @@ class Assembler {
 
   /// Whether others of the frame's chunk are here and wait for it.
   bool gathers(const Frame& frame) const;
+  /// Frames that wait for others of their chunk.
+  std::uint64_t waiting() const { return blocks_ == nullptr ? 0 : blocks_->waiting(); }
   /// Writes the chunks that lack frames, which come too late after that. Returns how many.
   std::size_t write_what_gathers();
   /// Once no frame is on its way any more: what the open blocks lack will not come.

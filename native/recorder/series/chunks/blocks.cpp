@@ -245,6 +245,13 @@ bool Blocks::is_open(FrameNumber number, std::uint32_t channel) const {
   return open_.contains({channel, value(number) / options_.frames});
 }
 
+std::uint64_t Blocks::waiting() const {
+  std::lock_guard lock(mutex_);
+  std::uint64_t frames = 0;
+  for (const auto& [key, block] : open_) frames += static_cast<unsigned>(std::popcount(block->there));
+  return frames;
+}
+
 std::vector<Blocks::Ref> Blocks::close_all() {
   std::lock_guard lock(mutex_);
   std::vector<Ref> ready;

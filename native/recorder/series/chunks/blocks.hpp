@@ -104,6 +104,8 @@ class Blocks {
   Ref close(FrameNumber number, std::uint32_t channel);
   /// A chunk with others gathers this frame.
   bool is_open(FrameNumber number, std::uint32_t channel) const;
+  /// Frames that wait in open blocks for the others of these.
+  std::uint64_t waiting() const;
   /// No block takes any more; those that are due with that.
   std::vector<Ref> close_all();
 

@@ -99,7 +99,7 @@ Result<std::unique_ptr<store::Store>> StoreOpener::make_store(const store::Store
   const auto layout = parts_.tree.layout(placement());
   PEN_ASSIGN(auto share, parts_.store.begin_file());
   if (replaced_ != nullptr)
-    return store::Store::replace(env_, path, layout, options, &parts_.settlement, std::move(share), *replaced_);
+    return store::Store::replace(env_, path, layout, options, &parts_.settlement, std::move(share), replaced_);
   return store::Store::create(env_, path, layout, options, &parts_.settlement, std::move(share));
 }
 

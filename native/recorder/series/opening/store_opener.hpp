@@ -87,7 +87,7 @@ class StoreOpener {
   // guarded by mutex_
   std::optional<Error> failure_;  ///< of the last attempt; fit() tries no more unless it may pass
   std::int64_t tried_ns_ = 0;
-  /// The file that was made when the series began, while another one is to be made in its place.
+  /// The series' file that is there, while another one is to be made in its place.
   std::shared_ptr<File> replaced_;
 };
 

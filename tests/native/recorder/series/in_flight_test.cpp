@@ -27,9 +27,9 @@ TEST(InFlight, BlockOfAdmittedFramesMayBeWrittenWhileTheSeriesCloses) {
   InFlight in_flight;
   in_flight.close(1ms, [] {});
   in_flight.add_task();
-  EXPECT_TRUE(in_flight.busy());
+  EXPECT_TRUE(in_flight.busy(0));
   in_flight.end_task();
-  EXPECT_FALSE(in_flight.busy());
+  EXPECT_FALSE(in_flight.busy(0));
 }
 
 TEST(InFlight, AdmittedFramesAreUnsettledUntilTheLastOneIsSettled) {
