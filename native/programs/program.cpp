@@ -1,5 +1,6 @@
 #include "programs/program.hpp"
 
+#include <spdlog/async.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/types.h>
@@ -16,6 +17,7 @@
 
 #include "base/files/refusals.hpp"
 #include "base/parent.hpp"
+#include "base/threads.hpp"
 #include "base/time/clock.hpp"
 #include "programs/log_text.hpp"
 
@@ -120,6 +122,17 @@ Result<nlohmann::json> read_json_plan(const std::string& path) {
 }
 
 void set_log_level(const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); }
+
+void log_in_background() {
+  constexpr std::size_t lines_max = 8192;
+  spdlog::init_thread_pool(lines_max, 1, [] { begin_thread("pen-log", Role::other); });
+  const auto before = spdlog::default_logger();
+  auto logger =
+      std::make_shared<spdlog::async_logger>(before->name(), before->sinks().begin(), before->sinks().end(),
+                                             spdlog::thread_pool(), spdlog::async_overflow_policy::overrun_oldest);
+  logger->set_level(before->level());
+  spdlog::set_default_logger(std::move(logger));
+}
 
 void log_refusals() {
   set_refusal_listener([](const Refusal& refusal) { spdlog::warn("{}", text_of(refusal)); });

@@ -62,6 +62,9 @@ Result<nlohmann::json> read_json_plan(const std::string& path);
 /// Names as in plans: "debug", "info", "warning" …
 void set_log_level(const std::string& level);
 
+/// From now on nobody waits for a reader of the log that takes nothing for a while (its user stopped it, say): the
+/// oldest lines are lost then. For a program that has blocked its signals. Its thread writes what is left at the exit.
+void log_in_background();
 /// From now on the log has a warning for what a file system refuses, and files do without.
 void log_refusals();
 

@@ -229,6 +229,7 @@ int run(const std::string& plan_path, const sigset_t& signals, Lifetime lifetime
     return exit_usage;
   }
   program::set_log_level(config->log_level);
+  program::log_in_background();
   program::log_refusals();
   if (only.try_ranks > 0) {
     const auto tried = try_out(*config, only.try_ranks);
