@@ -9,21 +9,20 @@ import json
 import sys
 import time
 
+import numpy
 import uproot
 
 from penstock.bench.science.analysis.events import SCAN, TREE, Found, scan
-
-STEP_EVENTS = 10_000
+from penstock.bench.science.analysis.parameters import STEP_EVENTS
 
 
 def one_pass(path: str) -> int:
     with uproot.open(path, object_cache=None, array_cache=None) as file:
         tree, found = file[TREE], Found()
         for start in range(0, tree.num_entries, STEP_EVENTS):
-            scan(
-                found,
-                tree.arrays(list(SCAN), entry_start=start, entry_stop=start + STEP_EVENTS, library="ak"),
-            )
+            stop = min(start + STEP_EVENTS, tree.num_entries)
+            arrays = tree.arrays(list(SCAN), entry_start=start, entry_stop=stop, library="ak")
+            scan(found, arrays, numpy.arange(start, stop, dtype=numpy.uint64))
         return int(tree.num_entries)
 
 

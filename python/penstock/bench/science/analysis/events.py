@@ -6,6 +6,7 @@ from typing import Any
 
 import awkward
 import numpy
+import numpy.typing
 
 from penstock.bench.science.analysis.parameters import BASKET_EVENTS
 
@@ -17,11 +18,20 @@ _PASSED, _CHOSEN = 1, 2
 """bits of the trigger: of 10 % and of 1 % of the events"""
 _MUON_PT_MIN = 25.0
 _EDGES = numpy.linspace(0.0, 200.0, 51, dtype=numpy.float32)
+_SUMS_MOD = 2**63
+_PLACE_BITS = 20
+_COUNT_PLACE = (1 << _PLACE_BITS) - 1
+"""of the number of values in an entry, behind the places of the values"""
+Numbers = numpy.typing.NDArray[numpy.uint64]
 
 
 @dataclass
 class Found:
-    """What an analysis found in a file. Exact: counts, and sums of the bits of all values that it used."""
+    """What an analysis found in a file.
+
+    Exact: counts, and sums of the bits of all values that it used. Each has a weight of its entry and of its
+    place in the entry's list, so that values that changed places are found, in whatever order entries come.
+    """
 
     selected: int = 0
     histogram: list[int] = field(default_factory=lambda: [0] * (len(_EDGES) - 1))
@@ -32,10 +42,14 @@ class Found:
         self.histogram = [before + int(more) for before, more in zip(self.histogram, counts, strict=True)]
         self.selected += len(values)
 
-    def add(self, branch: str, values: Any) -> None:
-        flat = awkward.to_numpy(awkward.flatten(values, axis=None))
-        total = int(flat.view(numpy.uint32).sum(dtype=numpy.uint64))
-        self.sums[branch] = (self.sums.get(branch, 0) + total) % 2**63
+    def add(self, branch: str, values: Any, entries: Numbers) -> None:
+        """`entries`: number in the file of each entry of `values`."""
+        self.sums[branch] = (self.sums.get(branch, 0) + _weighted_sum(values, entries)) % _SUMS_MOD
+
+    @property
+    def digest(self) -> int:
+        """Of all sums."""
+        return sum(self.sums.values()) % _SUMS_MOD
 
     def differences(self, truth: "Found") -> list[str]:
         """Names of what is not as it was generated."""
@@ -47,10 +61,33 @@ class Found:
         return wrong
 
 
-def scan(found: Found, arrays: Any) -> None:
+def _weighted_sum(values: Any, entries: Numbers) -> int:
+    bits = awkward.to_numpy(awkward.flatten(values, axis=None)).view(numpy.uint32)
+    first = numpy.asarray(entries, numpy.uint64) << numpy.uint64(_PLACE_BITS)
+    if values.ndim == 1:
+        return _total(bits, first)
+    counts = awkward.to_numpy(awkward.num(values))
+    places = awkward.to_numpy(awkward.flatten(awkward.local_index(values))).astype(numpy.uint64)
+    of_counts = _total(counts, first + numpy.uint64(_COUNT_PLACE))
+    return of_counts + _total(bits, numpy.repeat(first, counts) + places)
+
+
+def _total(values: Any, places: Numbers) -> int:
+    """Modulo 2^64."""
+    return int((values.astype(numpy.uint64) * _weights(places)).sum(dtype=numpy.uint64))
+
+
+def _weights(places: Numbers) -> Numbers:
+    """Odd and without a pattern. Source: the finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014)."""
+    mixed = (places ^ (places >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
+    return (mixed ^ (mixed >> numpy.uint64(31))) | numpy.uint64(1)
+
+
+def scan(found: Found, arrays: Any, entries: Numbers) -> None:
     """A skim: events with a trigger and a muon of high momentum."""
     for name in SCAN:
-        found.add(name, arrays[name])
+        found.add(name, arrays[name], entries)
     highest = awkward.fill_none(awkward.max(arrays["Muon_pt"], axis=1), 0.0)
     highest = awkward.to_numpy(highest).astype(numpy.float32)
     passed = (awkward.to_numpy(arrays["trigger"]) & _PASSED) != 0
@@ -62,10 +99,10 @@ def chosen(trigger: Any) -> "numpy.typing.NDArray[numpy.int64]":
     return numpy.flatnonzero(numpy.asarray(trigger) & _CHOSEN)
 
 
-def visit(found: Found, arrays: Any) -> None:
+def visit(found: Found, arrays: Any, entries: Numbers) -> None:
     """Events that navigation has jumped to."""
     for name in JUMP:
-        found.add(name, arrays[name])
+        found.add(name, arrays[name], entries)
     highest = awkward.fill_none(awkward.max(arrays["Cell_e"], axis=1), 0.0)
     found.fill(awkward.to_numpy(highest).astype(numpy.float32))
 

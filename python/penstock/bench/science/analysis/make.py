@@ -8,6 +8,7 @@ import numpy
 import uproot
 
 from penstock.bench.science.analysis.events import INDEX, TREE, Found, baskets, chosen, scan, visit
+from penstock.bench.science.analysis.parameters import STEP_EVENTS
 from penstock.bench.science.data.manifest import DataFile
 from penstock.bench.science.data.store import store_bytes
 from penstock.bench.science.jobs.job import Job
@@ -44,6 +45,7 @@ def make(job: Job, parameters: dict[str, Any]) -> dict[str, Any]:
 def _make_file(job: Job, number: int, parameters: dict[str, Any]) -> DataFile:
     content, scanned, visited, count = _Kept(), Found(), Found(), 0
     is_ntuple = parameters.get("format") == "rntuple"
+    steps: list[int] = []
     stored: Any
     with uproot.recreate(content, compression=_COMPRESSIONS[parameters["compression"]]) as file:
         tree: Any = None
@@ -60,12 +62,15 @@ def _make_file(job: Job, number: int, parameters: dict[str, Any]) -> DataFile:
             if tree is None:
                 tree = _begun_ntuple(file, stored) if is_ntuple else _begun_tree(file, stored)
             tree.extend(stored)
-            scan(scanned, flat)
+            entries = arrays["event"]
+            scan(scanned, flat, entries)
             there = chosen(arrays[INDEX])
-            visit(visited, {name: values[there] for name, values in flat.items()})
-            count += len(arrays[INDEX])
-            job.done(len(arrays[INDEX]))
-    truth = {"events": count, "scan": vars(scanned), "navigate": vars(visited)}
+            visit(visited, {name: values[there] for name, values in flat.items()}, entries[there])
+            count += len(entries)
+            if count % STEP_EVENTS == 0:
+                steps.append(scanned.digest)
+            job.done(len(entries))
+    truth = {"events": count, "scan": vars(scanned), "steps": steps, "navigate": vars(visited)}
     return store_bytes(job.storage, f"events-{number:09d}.root", content.content, truth)
 
 

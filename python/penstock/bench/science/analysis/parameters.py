@@ -17,8 +17,10 @@ Format = Literal["ttree", "rntuple"]
 Compression = Literal["zstd", "zlib", "lz4", "none"]
 EVENTS, THROUGHPUT, AMPLIFICATION = "events", "throughput", "read amplification"
 BASKET_EVENTS = 1000
-VERSION = 1
-"""of what is generated: with another one, data sets are made anew"""
+STEP_EVENTS = 10 * BASKET_EVENTS
+"""of a scan, which are read and compared together"""
+VERSION = 2
+"""of what is generated and of the truth about it: with another one, data sets are made anew"""
 _FEW, _MANY = 2, 16
 EVENT_BYTES: dict[str, int] = {"zstd": 375, "zlib": 375, "lz4": 530, "none": 800}
 """of a file, about"""

@@ -126,7 +126,7 @@ def _check_events(outcome: TeamOutcome, results: list[dict[str, Any]]) -> Iterat
     if outcome.interrupted and not wrong and not compared:
         return
     idle = sum(not result["compared"] for result in results) + len(outcome.jobs) - len(results)
-    actual = f"{compared} passes over a file compared"
+    actual = f"{compared} passes over a file, or parts of one, compared"
     if wrong:
         actual = f"wrong in {wrong[0]}" + (f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else "")
     elif idle:

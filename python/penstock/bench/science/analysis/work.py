@@ -12,7 +12,7 @@ import numpy
 import uproot
 
 from penstock.bench.science.analysis.events import INDEX, JUMP, SCAN, TREE, Found, chosen, scan, visit
-from penstock.bench.science.analysis.parameters import BASKET_EVENTS
+from penstock.bench.science.analysis.parameters import STEP_EVENTS
 from penstock.bench.science.analysis.source import source_of
 from penstock.bench.science.jobs.job import Job
 from penstock.bench.science.storage.page_cache import cached_share
@@ -21,7 +21,6 @@ from penstock.bench.science.storage.storage import Range, read_ranges
 from penstock.model.errors import PenstockError
 from penstock.model.text import one_short_line
 
-_STEP_EVENTS = 10 * BASKET_EVENTS
 _STORAGE, _REST = "storage", "decompression and computing"
 _WRONG_MAX = 10
 
@@ -64,9 +63,7 @@ class _Analysis:
                 self.dropped = self._job.storage.forget(file["name"]) and self.dropped
                 self._look_at_cache(file["name"])
                 with self.opened(file["name"]) as tree:
-                    found = analyse(tree)
-                if found is not None:
-                    self._compare(file, found, tree.num_entries)
+                    analyse(tree, file)
                 if self._job.stopping:
                     return
 
@@ -111,26 +108,27 @@ class _Analysis:
 
         return timed
 
-    def _scan(self, tree: Any) -> Found | None:
-        """None if it was stopped before the end."""
+    def _scan(self, tree: Any, file: dict[str, Any]) -> None:
+        """If it is stopped before the end, what it has read is compared."""
         found, needed = Found(), self._needed(tree)
-        for start in range(0, tree.num_entries, _STEP_EVENTS):
-            stop = min(start + _STEP_EVENTS, tree.num_entries)
+        for start in range(0, tree.num_entries, STEP_EVENTS):
+            stop = min(start + STEP_EVENTS, tree.num_entries)
             arrays = tree.arrays(list(SCAN), entry_start=start, entry_stop=stop, library="ak")
-            scan(found, arrays)
+            scan(found, arrays, numpy.arange(start, stop, dtype=numpy.uint64))
             self.needed_bytes += sum(needed.of(name, start, stop) for name in SCAN)
             self._job.done(stop - start)
             if self._job.stopping and stop < tree.num_entries:
-                return None
-        return found
+                self._compare_begin(file, found, stop)
+                return
+        self._compare(file, found, tree.num_entries)
 
-    def _navigate(self, tree: Any) -> Found | None:
+    def _navigate(self, tree: Any, file: dict[str, Any]) -> None:
         """Jumps in an order that is drawn anew in each pass."""
         found, needed, count = Found(), self._needed(tree), tree.num_entries
         selected = chosen(tree[INDEX].array(library="np"))
         self.needed_bytes += needed.of(INDEX, 0, count)
-        done, events = 0, []
-        for number, entry in enumerate(self._random.permutation(selected), 1):
+        done, events, order = 0, [], self._random.permutation(selected)
+        for number, entry in enumerate(order, 1):
             at = int(entry)
             arrays = tree.arrays(list(JUMP), entry_start=at, entry_stop=at + 1, library="ak")
             events.append(arrays)
@@ -139,10 +137,10 @@ class _Analysis:
             self._job.done(due - done)
             done = due
             if self._job.stopping and number < len(selected):
-                return None
+                return
         if events:
-            visit(found, awkward.concatenate(events))
-        return found
+            visit(found, awkward.concatenate(events), order)
+        self._compare(file, found, count)
 
     def _needed(self, tree: Any) -> "_Needed":
         return _NeededPages(tree) if self._parameters["format"] == "rntuple" else _NeededBaskets(tree)
@@ -153,8 +151,17 @@ class _Analysis:
         wrong = found.differences(truth)
         if events != file["truth"]["events"]:
             wrong.append(f"{events} events of {file['truth']['events']}")
+        self._note(file, ", ".join(wrong))
+
+    def _compare_begin(self, file: dict[str, Any], found: Found, events: int) -> None:
+        """Of a pass that was stopped after whole steps."""
+        self.compared += 1
+        truth = file["truth"]["steps"][events // STEP_EVENTS - 1 :]
+        self._note(file, "" if truth[:1] == [found.digest] else f"the first {events} events")
+
+    def _note(self, file: dict[str, Any], wrong: str) -> None:
         if wrong and len(self.wrong) < _WRONG_MAX:
-            self.wrong.append(f"{file['name']}: {', '.join(wrong)}")
+            self.wrong.append(f"{file['name']}: {wrong}")
 
 
 class _Needed:
