@@ -3,11 +3,16 @@
 import json
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from warm_command import penstock
 
+from penstock.bench.data.folder import BenchFolder
+from penstock.bench.rehearse.chain import Chain
+from penstock.bench.run.run import Telling
+from penstock.bench.science.acquire import run as acquire
+from penstock.bench.science.acquire.parameters import AcquireParameters
 from penstock.bench.science.acquire.run import idle_jobs, wrong_reads
 from penstock.bench.science.acquire.search import JobsFound, find_jobs
 from penstock.bench.science.jobs.team import JobOutcome, TeamOutcome
@@ -109,6 +114,38 @@ def test_jobs_that_read_nothing_are_counted() -> None:
     outcome.jobs[0].reports.append(Done(at_ns=1, units=0, asked_bytes=0, received_bytes=0, calls=0))
     outcome.jobs[1].reports.append(Done(at_ns=1, units=1, asked_bytes=0, received_bytes=0, calls=0))
     assert idle_jobs(outcome) == 2
+
+
+def course_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, alone: TeamOutcome) -> acquire._Course:
+    """Of a search that found one job, and then jobs alone with this outcome."""
+
+    def found(_holds: object, _jobs_max: int, into: JobsFound) -> None:
+        into.held = 1
+
+    monkeypatch.setattr(acquire, "find_jobs", found)
+    monkeypatch.setattr(acquire, "run_jobs", lambda *_: alone)
+    parameters = AcquireParameters(detector="custom", rows=64, columns=64, type="uint16", rate=50)
+    with BenchFolder.make(tmp_path) as folder:
+        telling = Telling(lambda _: None, lambda _: None)
+        course = acquire._Course(parameters, parameters.request(), folder, telling)
+        course.take_all(cast(Chain, None))
+    return course
+
+
+def test_an_interruption_of_the_jobs_alone_is_one_of_the_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    jobs = outcome_of({"0": 5}).jobs
+    course = course_of(monkeypatch, tmp_path, TeamOutcome(jobs, 0, 1.0, interrupted=True))
+    assert (course.interrupted, course.alone) == (True, None)
+
+
+def test_a_job_that_dies_without_a_recording_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    jobs = [JobOutcome(0, "/data", ended=Ended(problem="it ended with signal 9"))]
+    course = course_of(monkeypatch, tmp_path, TeamOutcome(jobs, 0, 1.0, interrupted=False))
+    assert course.problem == "without a recording, job 0: it ended with signal 9"
 
 
 def test_of_growing_files_each_has_other_frames() -> None:

@@ -79,13 +79,20 @@ class _Course:
         try:
             find_jobs(lambda jobs: self._holds(chain, jobs), self.parameters.jobs_max, found)
             if found.held and self.parameters.read == "older":
-                alone = run_jobs(self._jobs(found.held, OLDER), self.parameters.seconds)
-                self.alone = clipped_slope([job.course for job in alone.jobs])
+                self.alone = self._alone(found.held)
         except KeyboardInterrupt:
             self.interrupted = True
         except PenstockError as error:
             self.problem = str(error)
         return found
+
+    def _alone(self, jobs: int) -> Slope:
+        outcome = run_jobs(self._jobs(jobs, OLDER), self.parameters.seconds)
+        if outcome.interrupted:
+            raise KeyboardInterrupt
+        if outcome.problem is not None:
+            raise PenstockError(f"without a recording, {outcome.problem}")
+        return clipped_slope([job.course for job in outcome.jobs])
 
     def _holds(self, chain: Chain, jobs: int) -> bool:
         step = self._step(chain, jobs)
