@@ -49,6 +49,15 @@ def test_faults_begin_with_the_jobs_and_progress_has_its_time(tmp_path: Path) ->
     assert [job.problem for job in run.science.jobs] == [None, None]
 
 
+def test_an_interruption_of_the_checks_is_one_of_the_run(tmp_path: Path) -> None:
+    telling = Telling(lambda _: None, lambda _: None)
+    requested = Requested("events", [JobRequest("jobs_of_tests:steady", tmp_path, {"hz": 100})], 0.1, "")
+    workload = ScienceWorkload(name="analysis", jobs=1)
+    with BenchFolder.make(tmp_path) as folder:
+        run = run_science(workload, folder, requested, lambda *_: Found([], [], interrupted=True), telling)
+    assert run.document.interrupted
+
+
 def test_a_schedule_that_a_workload_cannot_have_is_refused() -> None:
     text = (
         "title: T\nworkload: acquire-and-analyse\nparameters: {detector: eiger2-1m, faults: away}\n"

@@ -10,8 +10,14 @@ import pytest
 
 from penstock.bench.data.folder import BenchFolder
 from penstock.bench.run.run import Telling
+from penstock.bench.science.data.manifest import DataFile
+from penstock.bench.science.data.prepare import DataSet
 from penstock.bench.science.jobs.job import Job
-from penstock.bench.science.jobs.team import JobRequest, run_jobs
+from penstock.bench.science.jobs.slope import Slope
+from penstock.bench.science.jobs.team import JobOutcome, JobRequest, TeamOutcome, run_jobs
+from penstock.bench.science.jobs.words import Ended
+from penstock.bench.science.run import Found
+from penstock.bench.science.seismic import run as seismic
 from penstock.bench.science.seismic import work
 from penstock.bench.science.seismic.parameters import SeismicSortParameters
 from penstock.bench.science.seismic.pipe import Output
@@ -19,7 +25,7 @@ from penstock.bench.science.seismic.plan import sort_plan
 from penstock.bench.science.seismic.run import SortRequest, run_sort
 from penstock.bench.science.seismic.segy import DATA_AT, keys_of, trace_bytes, trace_type
 from penstock.bench.science.seismic.survey import Truth, survey_of, write_survey
-from penstock.bench.science.seismic.tier import require_tier
+from penstock.bench.science.seismic.tier import Tier, require_tier
 from penstock.bench.science.seismic.verify import problem_of
 from penstock.bench.science.storage.counts import Counts
 from penstock.bench.science.storage.direct import DirectWriter
@@ -200,6 +206,39 @@ def test_a_run_with_a_wrong_trace_is_invalid_and_names_it(tmp_path: Path) -> Non
     assert outcome == "failed"
     assert "trace 1000 (CDP" in actual
     assert run.validity == "invalid"
+
+
+def judged(
+    monkeypatch: pytest.MonkeyPatch, tiers: int, of_sort: bool, of_check: bool
+) -> tuple[Found, list[bool]]:
+    """What is said of an interrupted sort or check, and whether each check that began is to keep its jobs."""
+    begun: list[bool] = []
+
+    def run_jobs(_requests: object, keeps: bool = True) -> TeamOutcome:
+        begun.append(keeps)
+        return TeamOutcome([JobOutcome(0, "/")], 0, 1.0, interrupted=of_check)
+
+    monkeypatch.setattr(seismic, "run_jobs", run_jobs)
+    parameters = SeismicSortParameters.model_validate(SMALL | {"scratch": "/scratch"})
+    workload = parameters.workload("seismic-sort", 1)
+    request = SortRequest(parameters.survey, parameters.plan, parameters.scratch, workload)
+    data = DataSet(Path("/data"), {}, [DataFile(name="shots.sgy", bytes=1, sha256="")])
+    what = seismic._Sorted(request, data, Path("/"), Tier(Path("/scratch"), None), work.__name__)
+    sort = {"runs_s": 1.0, "merge_s": 1.0, "direct": True}
+    ended = Ended(result={"sorts": [sort] * tiers, "base": 0, "peak": MIB})
+    outcome = TeamOutcome([JobOutcome(0, "/", ended=ended)], 0, 2.0, interrupted=of_sort)
+    return seismic._judged(what, outcome, Slope(0, 2.0, 1.0, 1.0)), begun
+
+
+@pytest.mark.parametrize("is_of_sort", [False, True])
+def test_an_interrupted_run_keeps_what_it_measured(monkeypatch: pytest.MonkeyPatch, is_of_sort: bool) -> None:
+    found, begun = judged(monkeypatch, 1 if is_of_sort else 2, is_of_sort, not is_of_sort)
+    assert begun == ([] if is_of_sort else [False])  # no check after Ctrl-C, and one is killed at once
+    assert found.interrupted
+    assert "traces" in [each.name for each in found.values]
+    assert ("gain" in [each.name for each in found.values]) != is_of_sort
+    (check,) = (each for each in found.checks if each.name == "traces sorted")
+    assert (check.outcome, check.actual) == ("warning", "not verified: interrupted")
 
 
 @pytest.mark.slow

@@ -58,6 +58,8 @@ class Found:
     values: list[NamedValue]
     checks: list[Check]
     findings: list[str] = field(default_factory=list)
+    interrupted: bool = False
+    """by Ctrl-C, while the results were checked"""
 
 
 Judge = Callable[[TeamOutcome, Slope], Found]
@@ -152,7 +154,8 @@ def run_science(
         found = Found([], [check for check in found.checks if check.outcome == "failed"])
     checks = [*found.checks, *_checks_of_time(requested, outcome, slope)]
     figures = figures_of(requested.unit, outcome, slope, found)
-    measured = Measured(figures, checks, outcome.interrupted, outcome.problem, outcome.failure)
+    interrupted = outcome.interrupted or found.interrupted
+    measured = Measured(figures, checks, interrupted, outcome.problem, outcome.failure)
     return watching.run(workload, measured, place)
 
 

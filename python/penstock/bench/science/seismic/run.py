@@ -19,7 +19,7 @@ from penstock.bench.science.seismic.survey import Survey
 from penstock.bench.science.seismic.tier import Tier, require_tier, tier_of
 from penstock.bench.science.seismic.work import survey_spec
 from penstock.bench.science.storage.open import require_libraries
-from penstock.model.bench.runs import Check, Run
+from penstock.model.bench.runs import Check, CheckOutcome, Run
 from penstock.model.bench.science import NamedValue, ScienceWorkload
 from penstock.model.storage_url import mounted
 from penstock.model.units import human_bytes, human_number, human_seconds
@@ -104,8 +104,9 @@ def _judged(what: _Sorted, outcome: TeamOutcome, _slope: Slope) -> Found:
     sorts = result.get("sorts", [])
     if outcome.problem or not sorts:
         return Found([], [])
+    problem = None if outcome.interrupted else _problem(what, len(sorts))
     checks = [
-        _check_traces(_problems(what, len(sorts))),
+        _check_traces(problem),
         _check_memory(result["peak"] - result["base"], what.request.plan),
         _check_runs(what.request.plan),
         _check_storage(all(each["direct"] for each in sorts)),
@@ -116,29 +117,29 @@ def _judged(what: _Sorted, outcome: TeamOutcome, _slope: Slope) -> Found:
         gained = list(_gain(what.request, sorts, what.tier))
         values += gained
         findings = _findings(gained, what.tier)
-    return Found(values, checks, findings)
+    return Found(values, checks, findings, interrupted=problem is None)
 
 
-def _problems(what: _Sorted, count: int) -> str:
-    """Of the sorted files; "" if they have all traces in order."""
+def _problem(what: _Sorted, count: int) -> str | None:
+    """Of the sorted files; "" if they have all traces in order, None after Ctrl-C."""
     parameters = what.common | {"truth": what.data.files[0].truth, "sorted": count}
-    outcome = run_jobs([JobRequest(f"{WORK}:verify", what.target, parameters)])
+    outcome = run_jobs([JobRequest(f"{WORK}:verify", what.target, parameters)], keeps=False)
     if outcome.interrupted:
-        raise KeyboardInterrupt
+        return None
     ended = outcome.jobs[0].ended
     if outcome.problem or ended is None:
         return f"not verified: {outcome.problem}"
     return next((each for each in ended.result["problems"] if each), "")
 
 
-def _check_traces(problem: str) -> Check:
-    return make_check(
-        "traces sorted",
-        "failed" if problem else "ok",
-        "each trace unchanged and in order of CDP and offset, also for segyio",
-        problem or "all traces",
-        advice="check the storage: it returned other traces than were written",
-    )
+def _check_traces(problem: str | None) -> Check:
+    name, expected = "traces sorted", "each trace unchanged and in order of CDP and offset, also for segyio"
+    if problem is None:
+        advice = "let the run end by itself"
+        return make_check(name, "warning", expected, "not verified: interrupted", "either", advice)
+    advice = "check the storage: it returned other traces than were written"
+    outcome: CheckOutcome = "failed" if problem else "ok"
+    return make_check(name, outcome, expected, problem or "all traces", advice=advice)
 
 
 def _check_memory(used: int, plan: SortPlan) -> Check:
