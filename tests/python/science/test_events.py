@@ -1,6 +1,10 @@
 """Events that are not where they were generated are found, in whatever order they are read."""
 
+import itertools
+import threading
+import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -8,10 +12,11 @@ import awkward
 import numpy
 import pytest
 
-from penstock.bench.science.analysis import work
+from penstock.bench.science.analysis import make, work
 from penstock.bench.science.analysis.events import JUMP, SCAN, Found, baskets, scan, visit
 from penstock.bench.science.analysis.parameters import BASKET_EVENTS, STEP_EVENTS
 from penstock.bench.science.jobs.job import Job
+from penstock.bench.science.storage.posix import PosixStorage
 
 FIRST = 3 * BASKET_EVENTS
 ENTRIES = numpy.arange(FIRST, FIRST + BASKET_EVENTS, dtype=numpy.uint64)
@@ -112,6 +117,27 @@ class Tree:
         return {name: self.whole[name][entry_start:entry_stop] for name in names}
 
 
+def peak_of(work: Callable[[], object]) -> int:
+    """Bytes."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_making_a_file_takes_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    basket = next(baskets(1, 0, BASKET_EVENTS))
+    monkeypatch.setattr(make, "baskets", lambda *_: itertools.repeat(basket, 30))
+    storage = PosixStorage(tmp_path)
+    job = Job(0, storage, lambda _: None, threading.Event())
+    size = {"seed": 1, "first": 0, "events": 0, "compression": "none"}
+    peak = peak_of(lambda: make._make_file(job, 0, size))
+    assert storage.names() == ["events-000000000.root"]
+    assert peak < 0.8 * storage.size("events-000000000.root")
+
+
 def _nothing_needed(_tree: Any) -> Any:
     return SimpleNamespace(of=lambda *_: 0)
 
@@ -132,3 +158,33 @@ def test_of_a_pass_that_is_stopped_what_was_read_is_compared() -> None:
     assert wrong_of_a_stopped_pass(tree, steps) == (1, [])
     tree.whole["MET_pt"] = awkward.Array(numpy.roll(tree.whole["MET_pt"], 1))
     assert wrong_of_a_stopped_pass(tree, steps) == (1, [f"events.root: the first {STEP_EVENTS} events"])
+
+
+class Chosen:
+    """A tree of events that are all selected."""
+
+    num_entries = 250
+
+    def __getitem__(self, _name: str) -> Any:
+        return SimpleNamespace(array=lambda **_: numpy.full(self.num_entries, 2, numpy.uint32))
+
+    def arrays(self, names: list[str], **_: object) -> Any:
+        return awkward.Array({name: [[1.0]] for name in names})
+
+
+def test_events_that_were_visited_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    together: list[int] = []
+    visited: set[int] = set()
+
+    def take(_found: Found, arrays: Any, entries: Any) -> None:
+        together.append(len(arrays))
+        visited.update(entries.tolist())
+
+    monkeypatch.setattr(work, "visit", take)
+    monkeypatch.setattr(work, "_VISITED_TOGETHER", 100)
+    job = SimpleNamespace(number=0, stopping=False, done=lambda _: None)
+    analysis: Any = work._Analysis(cast(Job, job), {"pattern": "navigate", "seed": 1})
+    analysis._needed, analysis._compare = _nothing_needed, lambda *_: None
+    analysis._navigate(Chosen(), {})
+    assert together == [100, 100, 50]
+    assert visited == set(range(250))

@@ -1,6 +1,7 @@
 """An out-of-core sort keeps every trace, and one that it loses, changes or misplaces is found."""
 
 import errno
+import tracemalloc
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from penstock.bench.science.jobs.team import JobOutcome, JobRequest, TeamOutcome
 from penstock.bench.science.jobs.words import Ended
 from penstock.bench.science.run import Found
 from penstock.bench.science.seismic import run as seismic
-from penstock.bench.science.seismic import work
+from penstock.bench.science.seismic import verify, work
 from penstock.bench.science.seismic.parameters import SeismicSortParameters
 from penstock.bench.science.seismic.pipe import Output
 from penstock.bench.science.seismic.plan import sort_plan
@@ -171,6 +172,19 @@ def test_one_wrong_trace_is_named(sorted_once: tuple[Path, Any], wrong: Any, sai
     problem = problem_of(folder / "wrong.sgy", folder / "shots.sgy", survey.samples, truth, Counts())
     assert said in problem
     assert bool(problem) == (wrong is not None)
+
+
+def test_a_check_keeps_nothing_of_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here it is one of a file with 200 000 traces."""
+    rows = numpy.zeros(1000, trace_type(16))
+    monkeypatch.setattr(verify, "_blocks", lambda *_: (rows for _ in range(200)))
+    monkeypatch.setattr(verify, "_header_problem", lambda *_: "the end")
+    tracemalloc.start()
+    try:
+        assert problem_of(tmp_path, tmp_path, 16, Truth(0, 0), Counts()) == "the end"
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("rest", [-1, 0, 1])

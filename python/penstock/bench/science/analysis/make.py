@@ -1,6 +1,8 @@
 """Makes ROOT files of events: a job of a data set."""
 
-import io
+import errno
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import awkward
@@ -10,8 +12,9 @@ import uproot
 from penstock.bench.science.analysis.events import INDEX, TREE, Found, baskets, chosen, scan, visit
 from penstock.bench.science.analysis.parameters import STEP_EVENTS
 from penstock.bench.science.data.manifest import DataFile
-from penstock.bench.science.data.store import store_bytes
+from penstock.bench.science.data.store import store_file
 from penstock.bench.science.jobs.job import Job
+from penstock.model.errors import PenstockError
 
 _COMPRESSIONS: dict[str, Any] = {
     "zstd": uproot.ZSTD(5),
@@ -19,17 +22,6 @@ _COMPRESSIONS: dict[str, Any] = {
     "lz4": uproot.LZ4(4),
     "none": None,
 }
-
-
-class _Kept(io.BytesIO):
-    """What is written to it is there when uproot has closed it."""
-
-    content = b""
-
-    def close(self) -> None:
-        if not self.closed:
-            self.content = self.getvalue()
-        super().close()
 
 
 def make(job: Job, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -43,13 +35,30 @@ def make(job: Job, parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_file(job: Job, number: int, parameters: dict[str, Any]) -> DataFile:
-    content, scanned, visited, count = _Kept(), Found(), Found(), 0
+    """uproot writes here and there in a file, which not every storage can do."""
+    name = f"events-{number:09d}.root"
+    with tempfile.NamedTemporaryFile(suffix=".root") as local:
+        try:
+            truth = _write(job, Path(local.name), parameters["first"] + number, parameters)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise PenstockError(
+                f"{local.name}: no space left for a file of events",
+                "set TMPDIR to a directory with more space, or reduce --file-size",
+            ) from error
+        return store_file(job.storage, name, Path(local.name), truth)
+
+
+def _write(job: Job, path: Path, number: int, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Returns the truth about the events of file `number` of all data sets."""
+    scanned, visited, count = Found(), Found(), 0
     is_ntuple = parameters.get("format") == "rntuple"
     steps: list[int] = []
     stored: Any
-    with uproot.recreate(content, compression=_COMPRESSIONS[parameters["compression"]]) as file:
+    with uproot.recreate(path, compression=_COMPRESSIONS[parameters["compression"]]) as file:
         tree: Any = None
-        for arrays in baskets(parameters["seed"], parameters["first"] + number, parameters["events"]):
+        for arrays in baskets(parameters["seed"], number, parameters["events"]):
             flat = {
                 f"{name}_{each}": arrays[name][each]
                 for name in ("Muon", "Jet", "Cell")
@@ -70,8 +79,7 @@ def _make_file(job: Job, number: int, parameters: dict[str, Any]) -> DataFile:
             if count % STEP_EVENTS == 0:
                 steps.append(scanned.digest)
             job.done(len(entries))
-    truth = {"events": count, "scan": vars(scanned), "steps": steps, "navigate": vars(visited)}
-    return store_bytes(job.storage, f"events-{number:09d}.root", content.content, truth)
+    return {"events": count, "scan": vars(scanned), "steps": steps, "navigate": vars(visited)}
 
 
 def _begun_tree(file: Any, arrays: dict[str, Any]) -> Any:

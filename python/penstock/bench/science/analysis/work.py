@@ -23,6 +23,8 @@ from penstock.model.text import one_short_line
 
 _STORAGE, _REST = "storage", "decompression and computing"
 _WRONG_MAX = 10
+_VISITED_TOGETHER = 1000
+"""events, whose arrays are kept so long"""
 
 
 def work(job: Job, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -128,18 +130,17 @@ class _Analysis:
         selected = chosen(tree[INDEX].array(library="np"))
         self.needed_bytes += needed.of(INDEX, 0, count)
         done, events, order = 0, [], self._random.permutation(selected)
-        for number, entry in enumerate(order, 1):
-            at = int(entry)
-            arrays = tree.arrays(list(JUMP), entry_start=at, entry_stop=at + 1, library="ak")
-            events.append(arrays)
+        for number, at in enumerate(order.tolist(), 1):
+            events.append(tree.arrays(list(JUMP), entry_start=at, entry_stop=at + 1, library="ak"))
+            if len(events) == _VISITED_TOGETHER or number == len(order):
+                visit(found, awkward.concatenate(events), order[number - len(events) : number])
+                events = []
             self.needed_bytes += sum(needed.of(name, at, at + 1) for name in JUMP)
             due = count * number // len(selected)
             self._job.done(due - done)
             done = due
             if self._job.stopping and number < len(selected):
                 return
-        if events:
-            visit(found, awkward.concatenate(events), order)
         self._compare(file, found, count)
 
     def _needed(self, tree: Any) -> "_Needed":
