@@ -7,22 +7,27 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 from urllib.parse import urlsplit
 
 import pytest
 from laboratories import Run, free_name, requires, up
 
 from penstock.bench.data.folder import BenchFolder, FileSet
-from penstock.bench.run.jobs import Job
+from penstock.bench.run.jobs import Job as BenchJob
 from penstock.bench.run.run import Telling
 from penstock.bench.run.workloads import parameters_of
 from penstock.bench.science.data.clean import find_stored
 from penstock.bench.science.data.manifest import DataSpec
 from penstock.bench.science.data.prepare import prepared, task
+from penstock.bench.science.imaging import making
+from penstock.bench.science.jobs.job import Job
 from penstock.bench.science.jobs.team import JobRequest, run_jobs
 from penstock.bench.science.storage.counts import Counts
 from penstock.bench.science.storage.direct import DirectWriter, aligned
 from penstock.bench.science.storage.open import require_storage, storage_for
+from penstock.bench.science.storage.posix import PosixStorage
+from penstock.bench.science.storage.remote import RemoteStorage
 from penstock.bench.science.storage.storage import Storage
 from penstock.lab.control import state_of
 from penstock.lab.place import Place as Laboratory
@@ -31,6 +36,51 @@ from penstock.model.errors import PenstockError, UsageError
 from penstock.model.storage_url import Place, StorageUrl, place_of
 
 _SYSTEMS = [pytest.param(each, marks=requires(each)) for each in ("xrootd", "dav", "s3", "hdfs")]
+
+
+class SlowServer(RemoteStorage):
+    """Takes a file in pieces, and forgets it."""
+
+    def __init__(self) -> None:
+        super().__init__("slow://server/directory")
+        self.pulses: list[int] = []
+
+    def _store(self, name: str, source: IO[bytes], size: int) -> None:
+        assert (name, size) == ("large.bin", 3000)
+        while source.read(1000):
+            self.pulses.append(self.counts.pulse())
+
+    _entries = _size = _fetch = _delete = _make = _remove_folder = None  # type: ignore[assignment]
+
+
+def test_pieces_of_an_upload_are_work() -> None:
+    """They count as received when the server has all of them."""
+    storage = SlowServer()
+    with storage.create("large.bin") as file:
+        file.write(bytes(3000))
+    assert len(set(storage.pulses)) == 3
+    assert (storage.counts.received_bytes, storage.counts.calls) == (3000, 1)
+
+
+def test_a_sync_is_work_while_it_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts, pulses = Counts(), []
+
+    def fsync(_descriptor: int) -> None:
+        pulses.append([counts.pulse(), counts.pulse()])
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    storage = PosixStorage(tmp_path)
+    storage.counts = counts
+    storage.create("a.bin").close()
+    DirectWriter(tmp_path / "b.bin", counts).finish()
+    job = Job(0, storage, lambda _: None, threading.Event())
+    with making._created(job, "c.h5"):
+        pass
+    assert [first < second for first, second in pulses] == [True, True, True]
+    assert counts.pulse() == counts.pulse()
+    monkeypatch.setattr("penstock.bench.science.storage.counts._SYNC_S", 0.0)
+    with counts.syncing():
+        assert counts.pulse() == counts.pulse()
 
 
 @pytest.fixture
@@ -144,7 +194,7 @@ def test_a_library_is_missing_before_files_are_made(
         "penstock.bench.science.storage.open.find_spec", lambda name: None if name == library else name
     )
     job = parameters_of(workload, {}).job()
-    assert isinstance(job, Job)
+    assert isinstance(job, BenchJob)
     with BenchFolder.make(tmp_path) as folder, pytest.raises(UsageError, match=library) as refused:
         job.run(folder, Telling(lambda _: None, lambda _: None))
     assert remedy in str(refused.value.remedy)

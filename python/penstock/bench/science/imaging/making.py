@@ -28,7 +28,7 @@ def make(job: Job, parameters: dict[str, Any]) -> dict[str, Any]:
     files = []
     for number in parameters["numbers"]:
         name = file_name(number)
-        with _created(_local(job, name)) as file:
+        with _created(job, name) as file:
             (_write_truth if number == TRUTH_FILE else _write_frames)(job, file, simulation, parameters)
         size, checksum = job.storage.size(name), checksum_of(job.storage, name)
         files.append(DataFile(name=name, bytes=size, sha256=checksum).model_dump(mode="json"))
@@ -70,7 +70,7 @@ def refer(job: Job, parameters: dict[str, Any]) -> dict[str, Any]:
         for number in range(frames):
             results.append(analysis.of(data[number]))
             job.done(1)
-    with _created(_local(job, parameters["file"])) as file:
+    with _created(job, parameters["file"]) as file:
         Truth.of(results).store(file)
     return {"frames": frames, "dataset": images.dataset}
 
@@ -91,13 +91,15 @@ def _local(job: Job, name: str) -> Path:
 
 
 @contextlib.contextmanager
-def _created(path: Path) -> Any:
+def _created(job: Job, name: str) -> Any:
     """A new file, which is on the storage at the end."""
+    path = _local(job, name)
     with h5py.File(path, "w-", libver="latest", locking=False) as file:
         yield file
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(descriptor)
+        with job.storage.counts.syncing():
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -30,7 +30,7 @@ class Ready(_Said):
 
 
 class Working(_Said):
-    """It moved bytes since it last said something, and has no unit more to report."""
+    """It worked since it last said something, and has no unit more to report."""
 
     event: Literal["working"] = "working"
 

@@ -56,11 +56,11 @@ def _listen(go: threading.Event, job: Job) -> None:
 
 
 def _show_work(job: Job, voice: _Voice) -> None:
-    """Says that bytes move where units take long: a file of many gigabytes is copied or compared."""
+    """Says that there is work where units take long: a file of many gigabytes is copied or compared."""
     before = 0
     while True:
         time.sleep(_LOOKS_EVERY_S)
-        if (now := job.storage.counts.received_bytes) != before:
+        if (now := job.storage.counts.pulse()) != before:
             voice.say(Working())
         before = now
 

@@ -7,6 +7,9 @@ from contextlib import contextmanager
 
 from penstock.bench.science.jobs.latencies import Latencies
 
+_SYNC_S = 1800.0
+"""in which the caches of a large machine are written to a slow storage"""
+
 
 class Counts:
     """Bytes that were asked for and received (or given, when writing), calls and their durations.
@@ -16,6 +19,7 @@ class Counts:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._steps, self._syncing_until = 0, 0.0
         self.clear()
 
     def clear(self) -> None:
@@ -40,6 +44,26 @@ class Counts:
         with self._lock:
             self.asked_bytes += nbytes
             self.received_bytes += nbytes
+
+    def step(self) -> None:
+        """Notes work in a call that has not ended."""
+        with self._lock:
+            self._steps += 1
+
+    @contextmanager
+    def syncing(self) -> Iterator[None]:
+        """A call that says nothing until bytes are on the storage is work, for half an hour at most."""
+        self._syncing_until = time.monotonic() + _SYNC_S
+        try:
+            yield
+        finally:
+            self._syncing_until = 0.0
+
+    def pulse(self) -> int:
+        """Returns another number than before if there was work since then."""
+        if time.monotonic() < self._syncing_until:
+            self.step()
+        return self._steps + self.received_bytes
 
     @contextmanager
     def timed(self, nbytes: int) -> Iterator[None]:

@@ -121,7 +121,7 @@ class DirectWriter(_File):
             self._put(data)
 
     def finish(self) -> None:
-        with _named(self._path):
+        with _named(self._path), self._counts.syncing():
             os.fsync(self._descriptor)
             os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
         self.close()

@@ -85,7 +85,7 @@ class _Writer(io.RawIOBase):
         if self.closed:
             return
         try:
-            with _named(self._path):
+            with _named(self._path), self._counts.syncing():
                 os.fsync(self._descriptor)
         finally:
             os.close(self._descriptor)

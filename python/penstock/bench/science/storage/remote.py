@@ -2,12 +2,14 @@
 
 import contextlib
 import io
+import os
 import tempfile
 import time
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import IO, BinaryIO, cast
 
+from penstock.bench.science.storage.counts import Counts
 from penstock.bench.science.storage.positioned import PositionedReader
 from penstock.bench.science.storage.server_errors import explained
 from penstock.bench.science.storage.storage import Range, Storage
@@ -98,7 +100,7 @@ class RemoteStorage(Storage):
 
     def send(self, name: str, source: IO[bytes], size: int) -> None:
         with self.named(name), self.counts.timed(size):
-            self._store(name, source, size)
+            self._store(name, cast(IO[bytes], _Watched(source, self.counts)), size)
 
     @contextlib.contextmanager
     def named(self, name: str = "") -> Iterator[None]:
@@ -133,6 +135,32 @@ class _Reader(PositionedReader):
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[bytes]:
         return self._storage.fetch(self._name, ranges)
+
+
+class _Watched(io.RawIOBase):
+    """A file that is sent: each read of it is work."""
+
+    def __init__(self, source: IO[bytes], counts: Counts) -> None:
+        super().__init__()
+        self._source, self._counts = source, counts
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._source.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._source.tell()
+
+    def readinto(self, buffer: "memoryview[int] | bytearray") -> int:  # type: ignore[override]
+        piece = self._source.read(len(buffer))
+        buffer[: len(piece)] = piece
+        self._counts.step()
+        return len(piece)
 
 
 class _Writer(io.RawIOBase):
