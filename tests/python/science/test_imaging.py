@@ -318,6 +318,17 @@ def test_each_simulated_spot_is_found_and_no_other(type_: str) -> None:
     assert len(set(counts)) > 5
 
 
+@pytest.mark.parametrize("shape", [(64, 64), (71, 71), (64, 1000)])
+def test_the_smallest_frames_have_spots_that_are_found(shape: tuple[int, int]) -> None:
+    simulation, analysis = (
+        Simulation(shape, "uint16", 5),
+        Analysis("statistics", shape, numpy.dtype("uint16"), 100),
+    )
+    for number in range(5):
+        frame = simulation.frame(number)
+        assert analysis.of(frame.pixels).spots == frame.spots > 0
+
+
 def test_the_background_is_poisson() -> None:
     pixels = Simulation((400, 400), "uint16", 5).frame(0).pixels[:30]  # outside of the rings
     quiet = pixels[pixels < 50].astype(float)

@@ -41,7 +41,8 @@ class Simulation:
     def _add_spots(self, pixels: Pixels, random: numpy.random.Generator) -> int:
         """One in a cell at most, so that none touches another one."""
         rows, columns = (side // _CELL for side in self._shape)
-        count = int(random.integers(_SPOTS_MIN, min(_SPOTS_MAX, rows * columns) + 1))
+        most = min(_SPOTS_MAX, rows * columns)
+        count = int(random.integers(min(_SPOTS_MIN, most), most + 1))
         cells = random.choice(rows * columns, count, replace=False)
         within = random.integers(_MARGIN, _CELL - _MARGIN, (count, 2))
         heights = random.integers(_HEIGHT_MIN, _HEIGHT_MAX, count)
