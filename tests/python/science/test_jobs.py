@@ -17,7 +17,8 @@ import pytest
 from penstock.bench.science.jobs.beside import JobsBeside
 from penstock.bench.science.jobs.latencies import Latencies, together
 from penstock.bench.science.jobs.slope import Course, clipped_slope
-from penstock.bench.science.jobs.team import JobRequest, run_jobs
+from penstock.bench.science.jobs.team import JobOutcome, JobRequest, run_jobs
+from penstock.bench.science.jobs.words import Done
 from penstock.bench.statistics.quantiles import quantile_ns
 from penstock.model.errors import PenstockError
 
@@ -46,6 +47,22 @@ def test_the_slope_is_that_of_the_time_in_which_all_jobs_work() -> None:
     assert slope.seconds == pytest.approx(17.5)
     assert slope.per_s == pytest.approx(147_000, rel=1e-4)
     assert slope.received_bytes_per_s == pytest.approx(15e6, rel=1e-4)
+
+
+def test_a_long_course_is_thinned_out_and_has_the_same_slope() -> None:
+    """Of rates that change all the time, from 40 000 reports of each job."""
+    random = numpy.random.default_rng(4711)
+    jobs, whole = [JobOutcome(number, "/data") for number in range(3)], []
+    for number, job in enumerate(jobs):
+        at = 10**15 + numpy.cumsum(random.integers(40_000_000, 90_000_000, 40_000)) + number * 10**11
+        units = numpy.cumsum(random.exponential(50 * (1 + numpy.sin(at * 1e-11) ** 2)).astype(int))
+        whole.append(Course(at.tolist(), units.tolist(), units.tolist()))
+        for moment, count in zip(whole[-1].at_ns, whole[-1].units, strict=True):
+            job.take(Done(at_ns=moment, units=count, asked_bytes=0, received_bytes=count, calls=0))
+        assert len(job.reports) <= 1000
+    thin, all_of_it = clipped_slope([job.course for job in jobs]), clipped_slope(whole)
+    assert (thin.begin_ns, thin.seconds) == (all_of_it.begin_ns, all_of_it.seconds)
+    assert thin.per_s == pytest.approx(all_of_it.per_s, rel=1e-3)
 
 
 @pytest.mark.parametrize("courses", [[], [Course([], [], [])], [Course([5], [1], [1])]])

@@ -34,6 +34,8 @@ _EXITS_WITHIN_S, _LOOKS_EVERY_S = 5.0, 0.25
 _LOG_LINES = 20
 # What a library prints may have no end of line. A last word has the results of a job.
 _LOG_BYTES_MAX, _WORD_BYTES_MAX = 4096, 256 << 20
+_REPORTS_MAX = 1000
+"""of a job; each takes about 1.25 kB"""
 _SAID: TypeAdapter[Ready | Working | Done | Ended] = TypeAdapter(Said)
 Word = Ready | Working | Done | Ended
 
@@ -49,12 +51,24 @@ class JobRequest:
 
 @dataclass
 class JobOutcome:
-    """What one process said."""
+    """What one process said. Of its reports those are kept that the course of a long run requires."""
 
     number: int
     place: str
     reports: list[Done] = field(default_factory=list)
     ended: Ended | None = None
+    _step_ns: int = 0
+
+    def take(self, report: Done) -> None:
+        """The first and the last one stay; of the others, one per step, which is 0.2 % of the time."""
+        kept = self.reports
+        if len(kept) > 2 and report.at_ns - kept[-2].at_ns < self._step_ns:
+            kept[-1] = report
+            return
+        if len(kept) == _REPORTS_MAX:
+            del kept[1:-1:2]
+            self._step_ns = 2 * (report.at_ns - kept[0].at_ns) // _REPORTS_MAX
+        kept.append(report)
 
     @property
     def problem(self) -> str | None:
@@ -165,7 +179,7 @@ class _Process:
 
     def take(self, said: Word) -> None:
         if isinstance(said, Done):
-            self.outcome.reports.append(said)
+            self.outcome.take(said)
         elif isinstance(said, Ended):
             self.outcome.ended = said
 

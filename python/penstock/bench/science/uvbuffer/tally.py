@@ -6,8 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy
-
 from penstock.bench.science.jobs.job import Job
 from penstock.bench.science.uvbuffer.buffer import Buffer, Due
 
@@ -27,10 +25,9 @@ class Tally:
         self._begun = time.monotonic()
         self._taken_s: dict[str, float] = defaultdict(float)
         self._counts: Counter[str] = Counter()
-        self._late_s: list[float] = []
+        self._late = 0
         self._problems: list[str] = []
         self._wrong = 0
-        self.extra: dict[str, Any] = {}
 
     @property
     def now_s(self) -> float:
@@ -76,7 +73,7 @@ class Tally:
         now = self.now_s
         if self._is_inside(now):
             self._counts["done"] += 1
-            self._late_s.append(now - due.at_s)
+            self._late += now - due.at_s > self._interval_s
         self._job.done(1)
 
     def count(self, what: str) -> None:
@@ -88,16 +85,14 @@ class Tally:
             self._problems.append(problem)
 
     def result(self, role: str) -> dict[str, Any]:
-        late = numpy.array(self._late_s or [0.0])
         return {
             "role": role,
             "counts": dict(self._counts),
             "taken_s": dict(self._taken_s),
-            "late_s": [float(each) for each in numpy.quantile(late, [0.5, 0.99, 1.0])],
-            "late": int((late > self._interval_s).sum()),
+            "late": self._late,
             "wrong": self._wrong,
             "problems": self._problems,
-        } | self.extra
+        }
 
     def _is_inside(self, at_s: float) -> bool:
         return self._window[0] <= at_s < self._window[1]
