@@ -15,8 +15,10 @@ from penstock.bench.science.acquire import run as acquire
 from penstock.bench.science.acquire.parameters import AcquireParameters
 from penstock.bench.science.acquire.run import idle_jobs, wrong_reads
 from penstock.bench.science.acquire.search import JobsFound, find_jobs
+from penstock.bench.science.jobs.slope import Slope
 from penstock.bench.science.jobs.team import JobOutcome, TeamOutcome
 from penstock.bench.science.jobs.words import Done, Ended
+from penstock.model.bench.rehearsals import RehearsalStep
 
 
 def found_with(limit: int, jobs_max: int) -> JobsFound:
@@ -146,6 +148,31 @@ def test_a_job_that_dies_without_a_recording_is_named(
     jobs = [JobOutcome(0, "/data", ended=Ended(problem="it ended with signal 9"))]
     course = course_of(monkeypatch, tmp_path, TeamOutcome(jobs, 0, 1.0, interrupted=False))
     assert course.problem == "without a recording, job 0: it ended with signal 9"
+
+
+def reading(*per_s: float) -> TeamOutcome:
+    """One job that reads at these rates for 10 s each, from second 1000 of the clock on."""
+    job, units = JobOutcome(0, "/data"), 0.0
+    for number in range(10 * len(per_s) + 1):
+        at_ns = (1000 + number) * 10**9
+        job.take(Done(at_ns=at_ns, units=round(units), asked_bytes=0, received_bytes=0, calls=0))
+        units += per_s[min(number // 10, len(per_s) - 1)]
+    return TeamOutcome([job], 0, 30.0, interrupted=False)
+
+
+def test_the_rate_beside_is_that_of_the_time_of_sending() -> None:
+    """The sender starts after the jobs, and the recorder closes its file before they end."""
+    slope = acquire._while_sending(reading(90, 10, 70), (1010.0, 1020.0))
+    assert (slope.per_s, slope.seconds) == (10.0, 10.0)
+    assert acquire._while_sending(reading(90, 10, 70), None).per_s == 0.0
+
+
+@pytest.mark.parametrize(("rates", "typical"), [([], None), ([5], 5), ([9, 5], 5), ([9, 2, 5], 5)])
+def test_the_rate_of_repeated_recordings_is_the_median(rates: list[float], typical: float | None) -> None:
+    recorded = cast(RehearsalStep, None)
+    steps = [acquire.Step(1, recorded, outcome_of(), Slope(0, 1.0, rate, 0.0)) for rate in rates]
+    found = acquire._typical(steps)
+    assert (None if found is None else found.slope.per_s) == typical
 
 
 def test_of_growing_files_each_has_other_frames() -> None:

@@ -65,6 +65,8 @@ class SeriesResult:
     recorded: RecorderSeriesEnd
     stages: list[StageTimes] = field(default_factory=list)
     """those that the recorder reported while frames were sent"""
+    sending: tuple[float, float] | None = None
+    """when it began and ended, by the monotonic clock; None: it never began"""
     stopped: bool = False
     stopped_after_s: float = 0.0
     """from the start of sending until it was stopped; 0: it was not"""
@@ -236,25 +238,26 @@ class _Course:
                 self._take(message)
             self._look()
         assert self._sent is not None
+        sending = self._sending()
         return SeriesResult(
             self._series,
             self._sent,
             self._recorded,
-            self._while_sending(),
+            [] if sending is None else [each for at, each in self._stages if sending[0] <= at <= sending[1]],
+            sending,
             self._stopped,
             self._stopped_after_s,
             self._problems,
         )
 
-    def _while_sending(self) -> list[StageTimes]:
+    def _sending(self) -> tuple[float, float] | None:
         """By the time that the sender itself took: no clock of another machine is needed.
 
         One that was stopped was held back until then.
         """
         if self._began_at is None or self._sent is None:
-            return []
-        ended_at = self._began_at + max(self._sent.sending_seconds, self._stopped_after_s)
-        return [stages for came_at, stages in self._stages if self._began_at <= came_at <= ended_at]
+            return None
+        return self._began_at, self._began_at + max(self._sent.sending_seconds, self._stopped_after_s)
 
     def _take(self, message: Message) -> None:
         recorder = self._chain.recorder

@@ -126,7 +126,7 @@ class _Course:
             jobs,
             step_of("rate", self.request.rate_hz, [recorded], self.request.buffer_s),
             outcome,
-            clipped_slope([job.course for job in outcome.jobs]),
+            _while_sending(outcome, result.sending),
         )
 
     def _put_away(self, file: Path) -> None:
@@ -146,6 +146,13 @@ class _Course:
     def _show(self, event: Event) -> None:
         if isinstance(event, LoadProgress):
             self.telling.progress(event)
+
+
+def _while_sending(outcome: TeamOutcome, sending: tuple[float, float] | None) -> Slope:
+    """The jobs also read before the sender starts, and until the recorder has closed its file."""
+    begin, end = sending or (0.0, 0.0)
+    between_ns = round(begin * 1e9), round(end * 1e9)
+    return clipped_slope([job.course for job in outcome.jobs], between_ns)
 
 
 def run_acquire(
@@ -184,29 +191,37 @@ def _delay_s(steps: list[Step]) -> float | None:
     return max(known, default=None)
 
 
+def _typical(steps: list[Step]) -> Step | None:
+    """The one with the median rate; of an even number of steps, the lower of two."""
+    ordered = sorted(steps, key=lambda step: step.slope.per_s)
+    return ordered[(len(ordered) - 1) // 2] if ordered else None
+
+
 def _figures(course: _Course, found: JobsFound) -> ScienceFigures:
-    best = max((step for step in _at(course, found.held)), key=lambda step: step.slope.per_s, default=None)
-    said = Found(list(_values(course, found, best)), [], list(_findings(course, found, best)))
-    outcome, slope = (best.beside, best.slope) if best is not None else (_NOBODY, Slope(0, 0.0, 0.0, 0.0))
+    typical = _typical(_at(course, found.held))
+    said = Found(list(_values(course, found, typical)), [], list(_findings(course, found, typical)))
+    outcome, slope = _NOBODY, Slope(0, 0.0, 0.0, 0.0)
+    if typical is not None:
+        outcome, slope = typical.beside, typical.slope
     return figures_of("frames", outcome, slope, said)
 
 
-def _values(course: _Course, found: JobsFound, best: Step | None) -> Iterator[NamedValue]:
+def _values(course: _Course, found: JobsFound, typical: Step | None) -> Iterator[NamedValue]:
     if found.held is not None:
         yield NamedValue(name="jobs", value=found.held, unit="count", better="higher")
     for name, jobs in (("delay alone", 0), ("delay beside", found.held)):
         delay_s = _delay_s(_at(course, jobs))
         if delay_s is not None:
             yield NamedValue(name=name, value=delay_s, unit="s", better="lower")
-    if best is not None and best.jobs:
-        yield NamedValue(name="jobs beside", value=best.slope.per_s, unit="1/s", better="higher")
+    if typical is not None and typical.jobs:
+        yield NamedValue(name="jobs beside", value=typical.slope.per_s, unit="1/s", better="higher")
         if course.alone is not None and course.alone.per_s > 0:
-            share = best.slope.per_s / course.alone.per_s
+            share = typical.slope.per_s / course.alone.per_s
             yield NamedValue(name="jobs alone", value=course.alone.per_s, unit="1/s", better=None)
             yield NamedValue(name="share of the jobs' rate", value=share, unit="share", better=None)
 
 
-def _findings(course: _Course, found: JobsFound, best: Step | None) -> Iterator[str]:
+def _findings(course: _Course, found: JobsFound, typical: Step | None) -> Iterator[str]:
     for jobs in sorted({step.jobs for step in course.steps}):
         steps = _at(course, jobs)
         delay_s = _delay_s(steps)
@@ -216,11 +231,11 @@ def _findings(course: _Course, found: JobsFound, best: Step | None) -> Iterator[
         yield f"{counted(jobs, 'job')}, {counted(len(steps), 'recording')}: {said}{written}"
     if found.failed is None and found.held == course.parameters.jobs_max:
         yield f"no number of jobs up to {course.parameters.jobs_max} was too many"
-    if best is not None and best.jobs and course.alone is not None and course.alone.per_s > 0:
-        share = best.slope.per_s / course.alone.per_s
+    if typical is not None and typical.jobs and course.alone is not None and course.alone.per_s > 0:
+        share = typical.slope.per_s / course.alone.per_s
         if share < 1 - _UNCHANGED:
-            cost, those = human_number(100 * (1 - share), 2), counted(best.jobs, "job")
-            yield f"the recording costs {those} {cost} % of {'its' if best.jobs == 1 else 'their'} rate"
+            cost, those = human_number(100 * (1 - share), 2), counted(typical.jobs, "job")
+            yield f"the recording costs {those} {cost} % of {'its' if typical.jobs == 1 else 'their'} rate"
 
 
 def _checks(course: _Course, found: JobsFound) -> Iterator[Check]:

@@ -37,12 +37,17 @@ class Slope:
         return self.received_bytes / self.seconds if self.seconds > 0 else 0.0
 
 
-def clipped_slope(courses: Sequence[Course]) -> Slope:
-    """From the last job's first report to the first job's last one; counts in between are interpolated."""
+def clipped_slope(courses: Sequence[Course], between_ns: tuple[int, int] | None = None) -> Slope:
+    """From the last job's first report to the first job's last one; counts in between are interpolated.
+
+    With `between_ns`, only the part of it between these two times.
+    """
     if not courses or any(not course.at_ns for course in courses):
         return Slope(0, 0.0, 0.0, 0.0)
     begin = max(course.at_ns[0] for course in courses)
     end = min(course.at_ns[-1] for course in courses)
+    if between_ns is not None:
+        begin, end = max(begin, between_ns[0]), min(end, between_ns[1])
     if end <= begin:
         return Slope(begin, 0.0, 0.0, 0.0)
     units = sum(_gained(course.at_ns, course.units, begin, end) for course in courses)
