@@ -2,22 +2,27 @@
 
 import json
 import random
+import threading
 from pathlib import Path
 from typing import Any, cast
 
+import h5py
 import pytest
 from warm_command import penstock
 
 from penstock.bench.data.folder import BenchFolder
 from penstock.bench.rehearse.chain import Chain
 from penstock.bench.run.run import Telling
+from penstock.bench.science.acquire import readers
 from penstock.bench.science.acquire import run as acquire
 from penstock.bench.science.acquire.parameters import AcquireParameters
 from penstock.bench.science.acquire.run import idle_jobs, wrong_reads
 from penstock.bench.science.acquire.search import JobsFound, find_jobs
+from penstock.bench.science.jobs.job import Job
 from penstock.bench.science.jobs.slope import Slope
 from penstock.bench.science.jobs.team import JobOutcome, TeamOutcome
 from penstock.bench.science.jobs.words import Done, Ended
+from penstock.bench.science.storage.posix import PosixStorage
 from penstock.model.bench.rehearsals import RehearsalStep
 
 
@@ -90,10 +95,10 @@ def test_jobs_read_while_frames_are_recorded(tmp_path: Path, read: str) -> None:
     assert all(job["units"] > 0 for job in run["science"]["jobs"])
 
 
-def outcome_of(*sums: dict[str, int], different: int = 0) -> TeamOutcome:
+def outcome_of(*checksums: dict[str, int], different: int = 0) -> TeamOutcome:
     jobs = [
-        JobOutcome(number, "/data", ended=Ended(result={"sums": each, "different": different}))
-        for number, each in enumerate(sums)
+        JobOutcome(number, "/data", ended=Ended(result={"checksums": each, "different": different}))
+        for number, each in enumerate(checksums)
     ]
     return TeamOutcome(jobs, 0, 1.0, interrupted=False)
 
@@ -109,6 +114,24 @@ def outcome_of(*sums: dict[str, int], different: int = 0) -> TeamOutcome:
 )
 def test_a_wrong_frame_that_a_job_read_is_found(outcomes: list[TeamOutcome], words: list[str]) -> None:
     assert list(wrong_reads(outcomes, "older")) == words
+
+
+def test_pixels_that_changed_places_are_other_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["/entry/data/data"] = [[[1, 2], [3, 4]], [[2, 1], [3, 4]], [[1, 2], [3, 4]]]
+    done: list[Any] = []
+    go = threading.Event()
+    go.set()
+    job = Job(0, PosixStorage(tmp_path), done.append, go)
+
+    def stop_at_the_end(frames: int) -> None:
+        done.append(frames)
+        if len(done) == 4:
+            job.stop()
+
+    monkeypatch.setattr(job, "done", stop_at_the_end)
+    first, second, third = readers.older(job, {"name": "a.h5", "jobs": 1})["checksums"].values()
+    assert first == third != second
 
 
 def test_jobs_that_read_nothing_are_counted() -> None:

@@ -125,7 +125,7 @@ def test_results_of_all_jobs_agree_with_the_truth(
 @pytest.mark.parametrize("read", ["h5py", "direct"])
 @pytest.mark.parametrize(
     ("what", "words"),
-    [("statistics", "its sum is"), ("integrate", "of its profile is"), ("none", "its sum is")],
+    [("statistics", "its sum is"), ("integrate", "of its profile is"), ("none", "it has other pixels")],
 )
 def test_a_pixel_that_differs_by_one_is_found(
     made: dict[str, Path], tmp_path: Path, read: str, what: str, words: str
@@ -183,6 +183,20 @@ def test_a_spot_that_is_missing_is_found_though_the_sum_stays(made: dict[str, Pa
     assert problem.startswith("it has ")
 
 
+@pytest.mark.parametrize("what", ["statistics", "none"])
+def test_pixels_that_changed_places_are_found(made: dict[str, Path], tmp_path: Path, what: str) -> None:
+    """Two of the background, which leave sum and spots as they were."""
+    folder = copied(made["contiguous"], tmp_path)
+    with h5py.File(folder / "images-000000000.h5", "r+") as file:
+        frame = data_of(file)[4]
+        first, second = (int(numpy.flatnonzero(frame[0] == value)[0]) for value in (2, 3))
+        frame[0, [first, second]] = frame[0, [second, first]]
+        data_of(file)[4] = frame
+    found = processed(folder, process=what)[0][0]
+    assert found["named"] == [(4, "it has other pixels")]
+    assert (found["compared"], found["looked_at"]) == (0 if what == "none" else FRAMES, FRAMES)
+
+
 def test_a_corrupt_chunk_ends_the_job(made: dict[str, Path], tmp_path: Path) -> None:
     folder = copied(made["bslz4"], tmp_path)
     path = folder / "images-000000000.h5"
@@ -227,7 +241,7 @@ def test_a_file_of_the_users_is_only_read(tmp_path: Path) -> None:
         file["small"] = frames[:1]
     before = hashlib.sha256(path.read_bytes()).hexdigest()
     run = run_of(tmp_path, images=str(path), read="direct", frames=100)
-    assert check_of(run, "frames are right").actual == "7 results agree"
+    assert check_of(run, "frames are right").actual == "7 results agree, and the pixels of 7 frames are right"
     assert hashlib.sha256(path.read_bytes()).hexdigest() == before
     assert [each.name for each in tmp_path.iterdir()] == ["mine.h5"]
 

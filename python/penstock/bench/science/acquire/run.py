@@ -276,7 +276,7 @@ def _check_repeated(found: JobsFound) -> Check:
 def _has_read(steps: list[Step]) -> bool:
     """Whether a job has a result that can be compared."""
     ended = [job.ended for step in steps for job in step.beside.jobs]
-    return any(each is not None and each.result.get("sums") for each in ended)
+    return any(each is not None and each.result.get("checksums") for each in ended)
 
 
 def _check_reads(course: _Course) -> Check:
@@ -284,7 +284,7 @@ def _check_reads(course: _Course) -> Check:
     return make_check(
         "jobs read what was recorded",
         "failed" if wrong else "ok",
-        "the same sum of a frame by each job",
+        "the same checksum of a frame by each job",
         "; ".join(wrong) or "the same",
         "either",
         "check the storage: reads gave different data",
@@ -312,17 +312,16 @@ def idle_jobs(outcome: TeamOutcome) -> int:
 
 
 def wrong_reads(outcomes: Iterable[TeamOutcome], read: Literal["older", "growing"]) -> Iterator[str]:
-    """Sums of frames that differ between jobs, or between reads of one job. Each growing file is another."""
-    sums: dict[str, int] = {}
+    """Frames that differ between jobs, or between reads of one job. Each growing file has others."""
+    checksums: dict[str, int] = {}
     for outcome in outcomes:
         if read == "growing":
-            sums = {}
+            checksums = {}
         for job in outcome.jobs:
             result = job.ended.result if job.ended is not None else {}
             if result.get("different"):
                 yield f"job {job.number} read {counted(result['different'], 'frame')} differently"
-            different = [
-                n for n, total in result.get("sums", {}).items() if sums.setdefault(n, total) != total
-            ]
+            of_job = result.get("checksums", {}).items()
+            different = [number for number, each in of_job if checksums.setdefault(number, each) != each]
             if different:
                 yield f"job {job.number} read frame {different[0]} differently from another job"

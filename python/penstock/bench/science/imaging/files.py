@@ -5,8 +5,12 @@ from penstock.bench.data.folder import FileSet
 FRAMES_FILE, TRUTH_FILE = 0, 1
 FILES = FileSet(prefix="images-", count=2, suffix="h5")
 """of the data set: frames, and the truth about them"""
+VERSION = 2
+"""of frames and truth: with another one, data sets are made anew"""
 TRUTH = FileSet(prefix="truth-", count=1, suffix="h5")
 """of a run with a user's file"""
+LOOKS_AGAIN_S = 20.0
+"""after the measured time, at most"""
 THRESHOLD = 100
 """counts of a spot"""
 

@@ -62,19 +62,20 @@ class Verdict:
 
     def _check_right(self, results: list[dict[str, Any]], interrupted: bool) -> Iterator[Check]:
         """A frame that differs from the truth makes the run invalid."""
-        wrong = sum(result["wrong"] for result in results)
-        compared = sum(result["compared"] for result in results)
+        wrong, compared, seen, looked = (
+            sum(result[name] for result in results) for name in ("wrong", "compared", "frames", "looked_at")
+        )
         named = sorted((number, problem) for result in results for number, problem in result["named"])
-        seen, looked = (sum(result[name] for result in results) for name in ("frames", "looked_at"))
-        actual = counted(compared, "result agrees", "results agree")
-        if interrupted and not compared:
+        if interrupted and not compared and not looked:
             return
+        results_agree = f"{counted(compared, 'result agrees', 'results agree')}, and " if compared else ""
+        actual = f"{results_agree}the pixels of {counted(looked, 'frame')} are right"
         outcome: CheckOutcome = "ok"
         advice = "give fewer --frames, so that there is time to look at all of them afterwards"
-        if looked < seen:
+        if not compared and looked < seen:
             outcome = "warning"
             actual += f"; {counted(seen - looked, 'frame was', 'frames were')} not compared"
-        if wrong or not compared:
+        if wrong or not (compared or looked):
             outcome = "failed"
             actual = f"{counted(wrong, 'frame is', 'frames are')} wrong" if wrong else "nothing was compared"
             actual += f": frame {named[0][0]}: {named[0][1]}" if named else ""

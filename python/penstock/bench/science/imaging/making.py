@@ -10,12 +10,12 @@ import hdf5plugin
 import numpy
 
 from penstock.bench.science.data.manifest import DataFile
-from penstock.bench.science.data.store import checksum_of
+from penstock.bench.science.data.store import checksum_of as file_checksum_of
 from penstock.bench.science.imaging.analysis import Analysis, Result
 from penstock.bench.science.imaging.files import THRESHOLD, TRUTH_FILE, file_name
 from penstock.bench.science.imaging.image_file import described, open_images
 from penstock.bench.science.imaging.simulated import Simulation
-from penstock.bench.science.imaging.truth import Truth
+from penstock.bench.science.imaging.truth import Truth, checksum_of
 from penstock.bench.science.jobs.job import Job
 from penstock.model.errors import PenstockError
 
@@ -30,7 +30,7 @@ def make(job: Job, parameters: dict[str, Any]) -> dict[str, Any]:
         name = file_name(number)
         with _created(job, name) as file:
             (_write_truth if number == TRUTH_FILE else _write_frames)(job, file, simulation, parameters)
-        size, checksum = job.storage.size(name), checksum_of(job.storage, name)
+        size, checksum = job.storage.size(name), file_checksum_of(job.storage, name)
         files.append(DataFile(name=name, bytes=size, sha256=checksum).model_dump(mode="json"))
     return {"files": files}
 
@@ -47,15 +47,16 @@ def _write_truth(job: Job, file: h5py.File, simulation: Simulation, parameters: 
     """Sum and spots are known from the generator, and compared with what is found."""
     shape, type_ = (parameters["rows"], parameters["columns"]), numpy.dtype(parameters["type"])
     analysis = _analysis(shape, type_, THRESHOLD)
-    results = []
+    results, checksums = [], []
     for number in range(parameters["frames"]):
         frame = simulation.frame(number)
         found = analysis.of(frame.pixels)
         if found.spots != frame.spots:
             raise PenstockError(f"frame {number} has {frame.spots} spots; {found.spots} were found")
         results.append(found)
+        checksums.append(checksum_of(frame.pixels))
         job.done(1)
-    Truth.of(results).store(file)
+    Truth.of(results, checksums).store(file)
 
 
 def refer(job: Job, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -67,11 +68,14 @@ def refer(job: Job, parameters: dict[str, Any]) -> dict[str, Any]:
         analysis = Analysis(parameters["process"], images.shape, images.type, parameters["threshold"])
         job.begin()
         results: list[Result] = []
+        checksums: list[int] = []
         for number in range(frames):
-            results.append(analysis.of(data[number]))
+            pixels = data[number]
+            results.append(analysis.of(pixels))
+            checksums.append(checksum_of(pixels))
             job.done(1)
     with _created(job, parameters["file"]) as file:
-        Truth.of(results).store(file)
+        Truth.of(results, checksums).store(file)
     return {"frames": frames, "dataset": images.dataset}
 
 

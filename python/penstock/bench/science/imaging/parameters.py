@@ -11,7 +11,7 @@ from penstock.bench.data.folder import RoomAdvice
 from penstock.bench.data.frame_choice import rows_and_columns
 from penstock.bench.run.jobs import Job
 from penstock.bench.science.duration import Duration, making_s, processors, start_s
-from penstock.bench.science.imaging.files import OWN_LIBRARY, PARTS, PROCESSOR, THRESHOLD
+from penstock.bench.science.imaging.files import LOOKS_AGAIN_S, OWN_LIBRARY, PARTS, PROCESSOR, THRESHOLD
 from penstock.bench.science.imaging.run import run_imaging
 from penstock.bench.science.parameters import Jobs, ScienceParameters, Seed
 from penstock.model import panels
@@ -35,6 +35,8 @@ _STORED_SHARE = {
 _THREADS_MAX = 64
 _PROCESS_S, _MADE_PIXEL_S, _READ_PIXEL_S = 2.7, 50e-9, 40e-9
 """of a processor: a job's start, a pixel that is made, and one that is processed"""
+_LOOK_SHARE = 0.25
+"""of the time of a frame: reading it again"""
 _FILE_BYTES = 1 << 20  # of structures and truth, at least
 
 
@@ -202,8 +204,9 @@ class ImagingParameters(ScienceParameters):
 
     def duration(self) -> Duration:
         """One job finds the truth about frames of the user before; those that are simulated have it."""
-        around, pixels = start_s(self.jobs, _PROCESS_S), self.frames * math.prod(self.rows_columns)
+        pixels = self.frames * math.prod(self.rows_columns)
         once = pixels * _READ_PIXEL_S / min(self.jobs, processors())
+        around = start_s(self.jobs, _PROCESS_S) + min(LOOKS_AGAIN_S, _LOOK_SHARE * once)
         if self.images is not None:
             # The shape of its frames is in the file, which may be large: its bytes stand for pixels.
             pixels = Path(self.images).stat().st_size

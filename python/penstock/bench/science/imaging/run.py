@@ -20,6 +20,7 @@ from penstock.bench.science.imaging.files import (
     REFER,
     TRUTH,
     TRUTH_FILE,
+    VERSION,
     file_name,
 )
 from penstock.bench.science.imaging.judge import Verdict
@@ -82,7 +83,7 @@ def _images(asked: "ImagingParameters", folder: BenchFolder, telling: Telling) -
 
 def _spec(asked: "ImagingParameters") -> DataSpec:
     rows, columns = asked.rows_columns
-    decides = {"rows": rows, "columns": columns}
+    decides = {"version": VERSION, "rows": rows, "columns": columns}
     decides |= asked.model_dump(include={"type", "frames", "layout", "seed"})
     return DataSpec("imaging", decides, FILES, MAKE, asked.file_bytes)
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from penstock.bench.science.imaging.analysis import Analysis
 from penstock.bench.science.imaging.decoders import decoder_for
-from penstock.bench.science.imaging.files import COMPUTING
+from penstock.bench.science.imaging.files import COMPUTING, LOOKS_AGAIN_S
 from penstock.bench.science.imaging.image_file import (
     ImageFile,
     chunks_of,
@@ -27,7 +27,6 @@ from penstock.bench.science.storage.storage import Storage
 from penstock.model.errors import PenstockError
 
 _PIECE = 4 << 20
-_LOOKS_AGAIN_S = 20.0
 
 
 class Task(BaseModel):
@@ -92,15 +91,12 @@ def process(job: Job, parameters: dict[str, Any]) -> dict[str, Any]:
         job.close()
         for part, seconds in reader.spent_s.items():
             job.spent_s[part] += seconds
-        looked_again = len(seen)
-        if task.process == "none":
-            with _again(task, file[images.dataset], images, job.storage.place) as again:
-                looked_again = _look_again(again, task, images, comparison, sorted(seen))
+        with _again(task, file[images.dataset], images, job.storage.place) as again:
+            _look_again(again, comparison, sorted(seen))
     return {
         "frames": len(seen),
         "processed": processed,
         "processor_s": processor_s,
-        "looked_at": looked_again,
         "frame_bytes": images.frame_bytes,
         "stored_bytes": images.stored_bytes / images.frames,
         "cached_share": share,
@@ -157,12 +153,9 @@ def _again(task: Task, data: h5py.Dataset, images: ImageFile, place: str) -> Ite
         yield reader
 
 
-def _look_again(
-    reader: FrameReader, task: Task, images: ImageFile, comparison: Comparison, numbers: list[int]
-) -> int:
-    """After the measured time, compares frames that were only read during it."""
-    analysis = Analysis("statistics", images.shape, images.type, task.threshold)
-    end, looked = time.monotonic() + _LOOKS_AGAIN_S, 0
+def _look_again(reader: FrameReader, comparison: Comparison, numbers: list[int]) -> None:
+    """After the measured time, compares the pixels of frames that were processed during it."""
+    end = time.monotonic() + LOOKS_AGAIN_S
 
     def until_late() -> Iterator[int]:
         for number in numbers:
@@ -171,6 +164,4 @@ def _look_again(
             yield number
 
     for number, pixels in reader.frames(until_late()):
-        comparison.take(number, analysis.of(pixels))
-        looked += 1
-    return looked
+        comparison.look_at(number, pixels)
