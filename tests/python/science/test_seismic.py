@@ -1,6 +1,7 @@
 """An out-of-core sort keeps every trace, and one that it loses, changes or misplaces is found."""
 
 import errno
+import threading
 import tracemalloc
 from dataclasses import asdict
 from pathlib import Path
@@ -30,6 +31,7 @@ from penstock.bench.science.seismic.tier import Tier, require_tier
 from penstock.bench.science.seismic.verify import problem_of
 from penstock.bench.science.storage.counts import Counts
 from penstock.bench.science.storage.direct import DirectWriter
+from penstock.bench.science.storage.posix import PosixStorage
 from penstock.bench.statistics.values import values_of
 from penstock.model.bench.runs import Run
 from penstock.model.errors import PenstockError, UsageError
@@ -238,8 +240,8 @@ def judged(
     request = SortRequest(parameters.survey, parameters.plan, parameters.scratch, workload)
     data = DataSet(Path("/data"), {}, [DataFile(name="shots.sgy", bytes=1, sha256="")])
     what = seismic._Sorted(request, data, Path("/"), Tier(Path("/scratch"), None), work.__name__)
-    sort = {"runs_s": 1.0, "merge_s": 1.0, "direct": True}
-    ended = Ended(result={"sorts": [sort] * tiers, "base": 0, "peak": MIB})
+    sorts = [{"tier": tier, "runs_s": 1.0, "merge_s": 1.0, "direct": True} for tier in ("/", "/scratch")]
+    ended = Ended(result={"sorts": sorts[:tiers], "base": 0, "peak": MIB})
     outcome = TeamOutcome([JobOutcome(0, "/", ended=ended)], 0, 2.0, interrupted=of_sort)
     return seismic._judged(what, outcome, Slope(0, 2.0, 1.0, 1.0)), begun
 
@@ -253,6 +255,25 @@ def test_an_interrupted_run_keeps_what_it_measured(monkeypatch: pytest.MonkeyPat
     assert ("gain" in [each.name for each in found.values]) != is_of_sort
     (check,) = (each for each in found.checks if each.name == "traces sorted")
     assert (check.outcome, check.actual) == ("warning", "not verified: interrupted")
+
+
+def test_neither_storage_of_the_runs_always_comes_first() -> None:
+    """The second sort may find caches of servers full."""
+    orders = [seismic.in_random_order([Path(f"/{number}"), Path("/scratch")], 1) for number in range(20)]
+    assert 5 < sum(order[0] == Path("/scratch") for order in orders) < 15
+    assert seismic.in_random_order([Path("/3"), Path("/scratch")], 1) == orders[3]
+
+
+def test_before_two_sorts_the_input_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "shots.sgy").write_bytes(bytes(9 * MIB))
+    job = Job(0, PosixStorage(tmp_path), lambda _: None, threading.Event())
+    read: list[int] = []
+    monkeypatch.setattr(job, "begin", lambda: read.append(job.storage.counts.received_bytes))
+    monkeypatch.setattr(work, "_sort_once", lambda *_: {})
+    parameters = {"survey": {"samples": 16, "shots": 1, "seed": 1}, "memory": 8 * MIB}
+    for tiers in (["/a"], ["/a", "/b"]):
+        work.sort(job, parameters | {"tiers": tiers, "source": str(tmp_path / "shots.sgy")})
+    assert read == [0, 9 * MIB]
 
 
 @pytest.mark.slow

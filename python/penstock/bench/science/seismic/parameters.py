@@ -67,7 +67,7 @@ class SeismicSortParameters(ScienceParameters):
     def job(self) -> Job:
         survey, plan = self.survey, self.plan
         sorts = 1 if self.scratch is None else 2
-        moved = survey.bytes * (1 + 5 * sorts)
+        moved = survey.bytes * (6 * sorts)
         request = SortRequest(survey, plan, self.scratch, self.workload("seismic-sort", 1))
         return Job(
             workload="seismic-sort",
@@ -96,13 +96,16 @@ class SeismicSortParameters(ScienceParameters):
         rows = {"SEG-Y file": size, "memory": human_size(self.memory), "sorted runs": runs}
         rows["size / memory"] = f"{survey.bytes / self.memory:.1f}"
         if self.scratch is not None:
-            rows["scratch"] = f"{self.scratch}; sorted once with the runs in the target, and once there"
+            rows["scratch"] = f"{self.scratch}; one sort has its runs in the target, one there; random order"
         return rows
 
     def duration(self) -> Duration:
-        """A sort reads and writes each trace twice; then all is read again. Writes do not wait for memory."""
+        """A sort reads and writes each trace twice; all is read before a second sort, and at the end.
+
+        Writes do not wait for memory.
+        """
         sorts, total = 1 if self.scratch is None else 2, self.survey.bytes
         work = sorts * total * max(4 / GUESSED_BYTES_PER_S, _SORTED_BYTE_S)
-        checks = (1 + sorts) * total * max(1 / GUESSED_BYTES_PER_S, _CHECKED_BYTE_S)
+        checks = 2 * sorts * total * max(1 / GUESSED_BYTES_PER_S, _CHECKED_BYTE_S)
         making = making_s(total * _MADE_BYTE_S, 1, _PROCESS_S)
         return Duration(work, start_s(1, _PROCESS_S) + checks, making, is_storage_bound=True)

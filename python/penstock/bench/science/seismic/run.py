@@ -1,5 +1,6 @@
 """One run of the sort: the survey is made or found, sorted, and the result compared with it."""
 
+import random
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -59,8 +60,13 @@ def run_sort(request: SortRequest, folder: RunFolder, telling: Telling, work: st
         if tier is not None:
             second = BenchFolder.make(tier.path, needed_bytes=request.survey.bytes)
             stack.enter_context(second).announce(runs)
-            tiers.append(second.path)
+            tiers = in_random_order([target, second.path], request.survey.seed)
         return _run(_Sorted(request, data, target, tier, work), tiers, folder, telling)
+
+
+def in_random_order(tiers: list[Path], seed: int) -> list[Path]:
+    """Drawn for each run, whose directory has a new name: what comes second may find caches full."""
+    return random.Random(f"{seed} {tiers[0].name}").sample(tiers, len(tiers))
 
 
 @dataclass(frozen=True)
@@ -111,10 +117,13 @@ def _judged(what: _Sorted, outcome: TeamOutcome, _slope: Slope) -> Found:
         _check_runs(what.request.plan),
         _check_storage(all(each["direct"] for each in sorts)),
     ]
-    values = list(_values(what.request, sorts[0], result))
+    of_tiers = {each["tier"]: each for each in sorts}
+    plain = of_tiers.pop(str(what.target), None)
+    values = [] if plain is None else list(_values(what.request, plain, result))
     findings = []
-    if what.tier is not None and len(sorts) > 1:
-        gained = list(_gain(what.request, sorts, what.tier))
+    if what.tier is not None and plain is not None and of_tiers:
+        (there,) = of_tiers.values()
+        gained = list(_gain(what.request, plain, there, what.tier))
         values += gained
         findings = _findings(gained, what.tier)
     return Found(values, checks, findings, interrupted=problem is None)
@@ -188,8 +197,10 @@ def _values(request: SortRequest, sort: dict[str, Any], result: dict[str, Any]) 
     yield NamedValue(name="peak memory", value=result["peak"] - result["base"], unit="B", better="lower")
 
 
-def _gain(request: SortRequest, sorts: list[dict[str, Any]], tier: Tier) -> Iterator[NamedValue]:
-    plain, there = (_seconds(each) for each in sorts)
+def _gain(
+    request: SortRequest, of_target: dict[str, Any], of_tier: dict[str, Any], tier: Tier
+) -> Iterator[NamedValue]:
+    plain, there = _seconds(of_target), _seconds(of_tier)
     survey = request.survey
     yield NamedValue(name="traces (scratch)", value=survey.traces / there, unit="1/s", better="higher")
     yield NamedValue(name="throughput (scratch)", value=survey.bytes / there, unit="B/s", better="higher")
