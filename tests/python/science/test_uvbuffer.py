@@ -17,9 +17,9 @@ from limited_buffers import SHORT, target_of
 from penstock.bench.data.folder import BenchFolder
 from penstock.bench.run.run import Telling
 from penstock.bench.science.uvbuffer.buffer import PASSES, Buffer
-from penstock.bench.science.uvbuffer.limits import KINDS, Kind, Limits, needed_by
+from penstock.bench.science.uvbuffer.limits import KINDS, Kind, Limits, limits_of, needed_by
 from penstock.bench.science.uvbuffer.parameters import UvbufferParameters
-from penstock.bench.science.uvbuffer.run import WORK, BufferRequest, full_case, run_buffer
+from penstock.bench.science.uvbuffer.run import WORK, BufferRequest, _findings, full_case, run_buffer
 from penstock.bench.science.uvbuffer.visibilities import Content, problem_of
 from penstock.bench.statistics.values import derived_of, readings_of, values_of
 from penstock.cli.option_table import validated
@@ -82,6 +82,34 @@ def test_the_finding_has_the_number_of_storages_needed(capacity: int, decides: s
     (said,) = full_case(needed, capacity)
     assert f" takes {human_number(most)} such storages" in said
     assert said.endswith(f"; {decides} decides")
+
+
+@pytest.mark.parametrize(
+    ("taken_s", "first", "words"),
+    [
+        (
+            {"delete": 2.0, "list": 7.0},
+            "directory listings",
+            "5 deletes/s were reached and 10 deletes/s were due",
+        ),
+        ({"delete": 6.0, "list": 3.0}, "deletes", "5/s were reached and 10/s were due"),
+    ],
+)
+def test_the_time_of_a_listing_is_not_that_of_deletes(
+    taken_s: dict[str, float], first: str, words: str
+) -> None:
+    """Of a deleter that is late, and of other jobs that are not."""
+    buffer = Buffer(10, 4096, interval_s=1.0, block=1, life_s=1.0, seconds=11.0, writers=1, readers=1)
+    done = {"write": 100, "read": 500, "delete": 50}
+    results = [
+        {"role": role, "counts": {"done": count}, "taken_s": taken_s if role == "delete" else {}}
+        for role, count in done.items()
+    ]
+    limits = limits_of(buffer, results)
+    assert limits.first.name == first
+    assert limits.headroom == pytest.approx(0.5 / 0.9)
+    (said,) = _findings(limits)
+    assert said.startswith(f"the first limit is {first}: {words}")
 
 
 def _full(kind: str) -> float:

@@ -11,8 +11,8 @@ def _uvbuffer(parameters: UvbufferParameters, how: How) -> None:
     A file has ten channels of a snapshot. Writers write snapshots in order of time; readers read blocks of
     them five times, channel by channel; a file is deleted at the end of its life. Each operation has a due
     time, and late ones are counted. The result names the first limit: creates, write bandwidth, opens, read
-    bandwidth or deletes. The default is 34 MB/s in 64 files per second; the full case of the Square Kilometre
-    Array is 7 TB/s, and 10^8 files in 12 hours.
+    bandwidth, deletes, or the directory listings of the job that deletes. The default is 34 MB/s in 64 files
+    per second; the full case of the Square Kilometre Array is 7 TB/s, and 10^8 files in 12 hours.
     """
     run_parameters(parameters, how)
 

@@ -3,7 +3,7 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from penstock.bench.science.uvbuffer.buffer import (
@@ -14,10 +14,10 @@ from penstock.bench.science.uvbuffer.buffer import (
     PASSES,
     Buffer,
 )
-from penstock.bench.science.uvbuffer.tally import CREATE, DELETE, OPEN, OWN, READ, WRITE
+from penstock.bench.science.uvbuffer.tally import CREATE, DELETE, LIST, OPEN, OWN, READ, WRITE
 
 SUSTAINED_SHARE = 0.97
-CAPACITY = "capacity"
+CAPACITY, LISTING = "capacity", "directory listings"
 _DIGITS = 3
 _FULL_FILES_PER_S = FULL_FILES / FULL_LIFE_S
 
@@ -61,6 +61,8 @@ class Limits:
     kinds: list[Kind]
     own_busy: dict[str, float]
     """of the processes of each role: what they do themselves"""
+    listing_busy: float = 0.0
+    """of the deleter, which lists the directory"""
 
     @property
     def sustained(self) -> float:
@@ -79,7 +81,7 @@ class Limits:
         """
         behind = {kind.role for kind in self.kinds if kind.share < SUSTAINED_SHARE}
         role = max(behind or self.own_busy, key=self._busy)
-        return max((kind for kind in self.kinds if kind.role == role), key=lambda kind: kind.busy)
+        return max(self._of(role), key=lambda kind: kind.busy)
 
     @property
     def headroom(self) -> float:
@@ -94,7 +96,13 @@ class Limits:
         return self.own_busy[role] / max(1e-9, self._busy(role))
 
     def _busy(self, role: str) -> float:
-        return self.own_busy[role] + sum(kind.busy for kind in self.kinds if kind.role == role)
+        return self.own_busy[role] + sum(kind.busy for kind in self._of(role))
+
+    def _of(self, role: str) -> list[Kind]:
+        """Deletes wait for the listing, which has no rate of its own: its rates are those of deletes."""
+        kinds = [kind for kind in self.kinds if kind.role == role]
+        listing = [replace(kind, name=LISTING, busy=self.listing_busy) for kind in kinds if role == "delete"]
+        return [*kinds, *listing]
 
 
 @dataclass(frozen=True)
@@ -153,4 +161,4 @@ def limits_of(buffer: Buffer, results: Iterable[dict[str, Any]]) -> Limits:
                 full_per_s=full * passes,
             )
         )
-    return Limits(kinds, {role: busy(role, OWN) for role in workers})
+    return Limits(kinds, {role: busy(role, OWN) for role in workers}, busy("delete", LIST))

@@ -15,6 +15,7 @@ from penstock.bench.science.run import Found, Requested, run_science
 from penstock.bench.science.uvbuffer.buffer import Buffer
 from penstock.bench.science.uvbuffer.limits import (
     CAPACITY,
+    LISTING,
     SUSTAINED_SHARE,
     Kind,
     Limits,
@@ -203,4 +204,6 @@ def _gone(results: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _rate(kind: Kind, per_s: float) -> str:
-    return human_rate(per_s) if kind.is_bytes else f"{human_number(per_s)}/s"
+    if kind.is_bytes:
+        return human_rate(per_s)
+    return f"{human_number(per_s)}{' deletes' if kind.name == LISTING else ''}/s"
