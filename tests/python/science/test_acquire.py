@@ -4,6 +4,7 @@ import json
 import random
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import h5py
@@ -196,6 +197,24 @@ def test_the_rate_of_repeated_recordings_is_the_median(rates: list[float], typic
     steps = [acquire.Step(1, recorded, outcome_of(), Slope(0, 1.0, rate, 0.0)) for rate in rates]
     found = acquire._typical(steps)
     assert (None if found is None else found.slope.per_s) == typical
+
+
+def test_each_number_of_jobs_has_its_values(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    course = course_of(monkeypatch, tmp_path, TeamOutcome([], 0, 1.0, interrupted=False))
+    for jobs, delay_s, rate in ((0, 0.1, 0.0), (1, 0.2, 50.0), (2, 0.5, 70.0), (1, 0.3, 40.0)):
+        recorded = SimpleNamespace(outcome="held", delays=SimpleNamespace(written_max_s=delay_s))
+        course.steps.append(
+            acquire.Step(jobs, cast(RehearsalStep, recorded), outcome_of(), Slope(0, 1.0, rate, 0.0))
+        )
+    found = {each.name: each.value for each in acquire._values(course, JobsFound(held=2), course.steps[2])}
+    tried = {
+        "delay beside 1 job": 0.3,
+        "rate of 1 job": 40.0,
+        "delay beside 2 jobs": 0.5,
+        "rate of 2 jobs": 70.0,
+    }
+    assert {name: found[name] for name in tried} == tried
+    assert set(tried) <= set(course.parameters.derived())
 
 
 def test_of_growing_files_each_has_other_frames() -> None:

@@ -18,6 +18,7 @@ from penstock.model.catalogue import CUSTOM, Detector, custom_detector, detector
 from penstock.model.cli_option import Cli
 from penstock.model.configuration import Configuration
 from penstock.model.errors import UsageError
+from penstock.model.text import counted
 from penstock.model.units import human_hz, human_seconds
 from penstock.programs.locate import detectors_folder
 
@@ -28,6 +29,11 @@ DELAY_ALONE, DELAY_BESIDE, KEPT = "delay alone", "delay beside", "share of the j
 _SERIES = 2
 _PROCESS_S, _CHECKED_BYTE_S, _SERIES_S = 0.7, 2e-9, 2.0
 """of a processor: a job's start, and a byte that is compared; and start and end of a recording"""
+
+
+def names_of(jobs: int) -> tuple[str, str]:
+    """Names of the values of one number of jobs: the delay of a frame, and frames that all jobs read."""
+    return f"delay beside {counted(jobs, 'job')}", f"rate of {counted(jobs, 'job')}"
 
 
 class AcquireParameters(ScienceParameters):
@@ -129,4 +135,7 @@ class AcquireParameters(ScienceParameters):
         return [JOBS, DELAY_ALONE, DELAY_BESIDE, BESIDE]
 
     def derived(self) -> list[str]:
-        return [ALONE, KEPT]
+        """Those of numbers of jobs that a search without a failure tries; a bisection tries others, too."""
+        doubled = [1 << power for power in range(self.jobs_max.bit_length())]
+        numbers = dict.fromkeys([*doubled, self.jobs_max])
+        return [ALONE, KEPT, *(name for jobs in numbers for name in names_of(jobs))]

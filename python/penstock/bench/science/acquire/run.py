@@ -15,6 +15,7 @@ from penstock.bench.rehearse.outcome import step_of
 from penstock.bench.rehearse.request import RehearsalRequest
 from penstock.bench.rehearse.sources import rehearsal_plan
 from penstock.bench.run.run import Telling
+from penstock.bench.science.acquire.parameters import names_of
 from penstock.bench.science.acquire.search import JobsFound, find_jobs
 from penstock.bench.science.jobs.beside import JobsBeside
 from penstock.bench.science.jobs.slope import Slope, clipped_slope
@@ -219,6 +220,17 @@ def _values(course: _Course, found: JobsFound, typical: Step | None) -> Iterator
             share = typical.slope.per_s / course.alone.per_s
             yield NamedValue(name="jobs alone", value=course.alone.per_s, unit="1/s", better=None)
             yield NamedValue(name="share of the jobs' rate", value=share, unit="share", better=None)
+    for jobs in sorted({step.jobs for step in course.steps} - {0}):
+        yield from _values_of(_at(course, jobs), *names_of(jobs))
+
+
+def _values_of(steps: list[Step], delay: str, rate: str) -> Iterator[NamedValue]:
+    """What one job more costs is the difference between two numbers of jobs."""
+    delay_s, typical = _delay_s(steps), _typical(steps)
+    if delay_s is not None:
+        yield NamedValue(name=delay, value=delay_s, unit="s", better=None)
+    if typical is not None:
+        yield NamedValue(name=rate, value=typical.slope.per_s, unit="1/s", better=None)
 
 
 def _findings(course: _Course, found: JobsFound, typical: Step | None) -> Iterator[str]:
