@@ -70,6 +70,20 @@ def test_the_text_has_what_is_rounded_and_what_may_come_on_top() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        (AnalysisParameters(jobs=8), "80 jobs on 10 nodes: 10 times the jobs"),
+        (
+            ImagingParameters(frames=2000, jobs=4),
+            "170000 frames, 96 jobs: 85 times the frames, 24 times the jobs",
+        ),
+    ],
+)
+def test_a_plan_says_how_far_it_is_from_the_full_case(parameters: ScienceParameters, words: str) -> None:
+    assert parameters.plan_rows()["full case"] == words
+
+
 def _processor_s() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

@@ -10,7 +10,7 @@ from penstock.bench.science.duration import Duration, making_s, start_s
 from penstock.bench.science.parameters import Jobs, ScienceParameters, Seconds, Seed
 from penstock.model import panels
 from penstock.model.cli_option import Cli
-from penstock.model.units import Size, human_bytes, human_seconds
+from penstock.model.units import Size, human_bytes, human_number, human_seconds
 
 Pattern = Literal["scan", "navigate"]
 Format = Literal["ttree", "rntuple"]
@@ -22,6 +22,8 @@ STEP_EVENTS = 10 * BASKET_EVENTS
 VERSION = 2
 """of what is generated and of the truth about it: with another one, data sets are made anew"""
 _FEW, _MANY = 2, 16
+_FULL_JOBS = 80
+"""of the HEPiX storage working group's tests, 2010"""
 EVENT_BYTES: dict[str, int] = {"zstd": 375, "zlib": 375, "lz4": 530, "none": 800}
 """of a file, about"""
 _PROCESS_S, _EVENT_S = 1.1, 25e-6
@@ -100,11 +102,13 @@ class AnalysisParameters(ScienceParameters):
         return [EVENTS, THROUGHPUT, AMPLIFICATION]
 
     def plan_rows(self) -> dict[str, str]:
+        times = human_number(_FULL_JOBS / self.jobs)
         return {
             "jobs": f"{self.jobs}, each a process with its own files",
             "files": f"{self.files_made} of about {human_bytes(self.file_size)}, {self.events} events each,"
             f" {self.format}; they stay for further runs (`penstock bench clean` removes them)",
             "access": f"{self.pattern}, for {human_seconds(self.seconds)}",
+            "full case": f"{_FULL_JOBS} jobs on 10 nodes: {times} times the jobs",
         }
 
     def duration(self) -> Duration:

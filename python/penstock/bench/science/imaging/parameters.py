@@ -17,7 +17,7 @@ from penstock.bench.science.parameters import Jobs, ScienceParameters, Seed
 from penstock.model import panels
 from penstock.model.cli_option import Cli
 from penstock.model.errors import UsageError
-from penstock.model.units import human_bytes, human_seconds
+from penstock.model.units import human_bytes, human_number, human_seconds
 from penstock.programs.locate import find_library
 
 FileLayout = Literal["bslz4", "contiguous", "deflate"]
@@ -33,6 +33,8 @@ _STORED_SHARE = {
     "deflate": {"uint16": 0.3, "uint32": 0.2},
 }
 _THREADS_MAX = 64
+_FULL_FRAMES, _FULL_JOBS = 170_000, 96
+"""of the images that DESY processed on several nodes (PNI-HDRI, PaNdata)"""
 _PROCESS_S, _MADE_PIXEL_S, _READ_PIXEL_S = 2.7, 50e-9, 40e-9
 """of a processor: a job's start, a pixel that is made, and one that is processed"""
 _LOOK_SHARE = 0.25
@@ -200,6 +202,7 @@ class ImagingParameters(ScienceParameters):
             "jobs": f"{self.jobs}, {self.order}, {again}",
             "reading": self._reading(),
             "processing": self.process,
+            "full case": self._full_case(),
         }
 
     def duration(self) -> Duration:
@@ -217,6 +220,10 @@ class ImagingParameters(ScienceParameters):
         if self.images is None:
             return super().space_row(job)
         return {"space": f"{human_bytes(job.bytes)} at most: the truth about the frames"}
+
+    def _full_case(self) -> str:
+        frames, jobs = (human_number(each) for each in (_FULL_FRAMES / self.frames, _FULL_JOBS / self.jobs))
+        return f"{_FULL_FRAMES} frames, {_FULL_JOBS} jobs: {frames} times the frames, {jobs} times the jobs"
 
     def _reading(self) -> str:
         asked = self.resolved()
