@@ -17,7 +17,9 @@ from penstock.bench.science.parameters import ScienceParameters
 from penstock.bench.science.seismic.parameters import SeismicSortParameters
 from penstock.bench.science.seismic.work import survey_spec
 from penstock.bench.science.uvbuffer.parameters import UvbufferParameters
+from penstock.model.errors import UsageError
 
+_AVAILABLE = "penstock.bench.science.parameters.available_memory_bytes"
 _SMALL_DETECTOR = {"detector": "custom", "rows": 512, "columns": 512, "type": "uint16", "rate": 20.0}
 
 
@@ -82,6 +84,28 @@ def test_the_text_has_what_is_rounded_and_what_may_come_on_top() -> None:
 )
 def test_a_plan_says_how_far_it_is_from_the_full_case(parameters: ScienceParameters, words: str) -> None:
     assert parameters.plan_rows()["full case"] == words
+
+
+@pytest.mark.parametrize(
+    ("parameters", "needed_bytes", "remedy"),
+    [
+        (AnalysisParameters(jobs=100), 15e9, "--jobs"),
+        (ImagingParameters(shape="1030x1065", jobs=96, frames=96), 26e9, "--process statistics"),
+        (UvbufferParameters(), 0.4e9, "--readers"),
+        (SeismicSortParameters(size=8 << 30, memory=4 << 30), 4.4e9, "--memory"),
+        (acquire(jobs_max=16), 1.1e9, "--jobs-max"),
+    ],
+)
+def test_too_little_memory_is_refused_before_the_run(
+    monkeypatch: pytest.MonkeyPatch, parameters: ScienceParameters, needed_bytes: float, remedy: str
+) -> None:
+    require = parameters.job().require
+    monkeypatch.setattr(_AVAILABLE, lambda: round(1.2 * needed_bytes))
+    require()
+    monkeypatch.setattr(_AVAILABLE, lambda: round(0.8 * needed_bytes))
+    with pytest.raises(UsageError, match="the jobs need about") as caught:
+        require()
+    assert remedy in caught.value.remedy
 
 
 def _processor_s() -> float:

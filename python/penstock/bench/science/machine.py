@@ -24,6 +24,11 @@ def machine_counters() -> dict[str, Any]:
     }
 
 
+def available_memory_bytes() -> int | None:
+    """None where the kernel does not report it."""
+    return _memory_bytes().get("available")
+
+
 def _processor_seconds() -> dict[str, float] | None:
     label, *ticks = Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0].split()
     if label != "cpu" or len(ticks) < len(_NAMES):

@@ -8,9 +8,11 @@ from penstock.bench.data.folder import RoomAdvice
 from penstock.bench.run.jobs import Job
 from penstock.bench.run.parameters import WorkloadParameters
 from penstock.bench.science.duration import Duration
+from penstock.bench.science.machine import available_memory_bytes
 from penstock.model import panels
 from penstock.model.bench.science import ScienceName, ScienceWorkload
 from penstock.model.cli_option import Cli
+from penstock.model.errors import UsageError
 from penstock.model.units import human_bytes
 
 JOBS_MAX = 1024
@@ -25,11 +27,13 @@ class ScienceParameters(WorkloadParameters):
     MOUNTED: it needs a mounted file system, and takes no URL. DATA_STAYS: it makes a data set, which stays.
     ROOM: what a user can do if the target has too little space.
     SPACE: what takes the space.
+    LESS_MEMORY: what a user can do if the machine has too little memory.
     """
 
     MOUNTED: ClassVar[bool] = False
     ROOM: ClassVar[RoomAdvice]
     SPACE: ClassVar[str]
+    LESS_MEMORY: ClassVar[str] = "use fewer --jobs"
     DATA_STAYS: ClassVar[bool] = False
 
     def job(self) -> Job:
@@ -41,6 +45,19 @@ class ScienceParameters(WorkloadParameters):
 
     def duration(self) -> Duration:
         raise NotImplementedError
+
+    def memory_bytes(self) -> int:
+        """What all processes of a run take, about."""
+        raise NotImplementedError
+
+    def require_memory(self) -> None:
+        """Raises UsageError if this machine has less: a run that swaps measures nothing, or ends early."""
+        needed, there = self.memory_bytes(), available_memory_bytes()
+        if there is not None and needed > there:
+            raise UsageError(
+                f"the jobs need about {human_bytes(needed)} of memory, and {human_bytes(there)} is available",
+                self.LESS_MEMORY,
+            )
 
     def time_row(self) -> dict[str, str]:
         return {"time": self.duration().text()}

@@ -46,8 +46,8 @@ class _HowData(How):
 def run_parameters(parameters: ScienceParameters, how: How) -> None:
     """Raises typer.Exit if the run failed or is invalid."""
     job = parameters.job()
-    job.require()
     check_run(how, job.bytes, job.files, parameters.ROOM)
+    job.require()
     rows = {"target": str(how.place)} | parameters.plan_rows()
     rows |= parameters.time_row() | parameters.space_row(job)
     rows |= repeated_rows(how.repetitions)

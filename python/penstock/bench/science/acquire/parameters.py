@@ -27,6 +27,8 @@ JOBS, ALONE, BESIDE = "jobs", "jobs alone", "jobs beside"
 DELAY_ALONE, DELAY_BESIDE, KEPT = "delay alone", "delay beside", "share of the jobs' rate"
 # Of the series at once: the older one that jobs read, and the one that is recorded.
 _SERIES = 2
+_PROCESS_BYTES = 70_000_000
+"""of memory: of a job"""
 _PROCESS_S, _CHECKED_BYTE_S, _SERIES_S = 0.7, 2e-9, 2.0
 """of a processor: a job's start, and a byte that is compared; and start and end of a recording"""
 
@@ -41,6 +43,7 @@ class AcquireParameters(ScienceParameters):
 
     SCALED = ("seconds",)
     MOUNTED = True
+    LESS_MEMORY = "use a smaller --jobs-max"
     ROOM = RoomAdvice(fewer_bytes="reduce --rate or --seconds", fewer_files="remove files from the target")
     SPACE = "two recordings"
 
@@ -85,7 +88,12 @@ class AcquireParameters(ScienceParameters):
             paced_s=self.duration().run_s,
             moved_bytes=0,
             run=lambda folder, telling: run_acquire(self, request, folder, telling),
+            require=self.require_memory,
         )
+
+    def memory_bytes(self) -> int:
+        """Of the jobs, each with a frame as it is stored and as it is read; without the recorder."""
+        return self.jobs_max * (_PROCESS_BYTES + 2 * self.chosen().frame_bytes)
 
     def request(self) -> RehearsalRequest:
         """The recording of each step. Raises UsageError for an unknown detector, or one without a rate."""

@@ -26,6 +26,8 @@ _FULL_JOBS = 80
 """of the HEPiX storage working group's tests, 2010"""
 EVENT_BYTES: dict[str, int] = {"zstd": 375, "zlib": 375, "lz4": 530, "none": 800}
 """of a file, about"""
+_PROCESS_BYTES, _SCANNED_BYTES = 150_000_000, 16
+"""of memory: of a job, and of an event of which one branch is read"""
 _PROCESS_S, _EVENT_S = 1.1, 25e-6
 """of a processor: a job's start, and an event that is made"""
 
@@ -96,6 +98,13 @@ class AnalysisParameters(ScienceParameters):
             making_s=self.duration().making_s,
             data_stays=True,
             run=lambda folder, telling: run_analysis(self, folder, telling),
+            require=self.require_memory,
+        )
+
+    def memory_bytes(self) -> int:
+        """Navigation has one branch of all events of a file at once."""
+        return self.jobs * (
+            _PROCESS_BYTES + (_SCANNED_BYTES * self.events if self.pattern == "navigate" else 0)
         )
 
     def values(self) -> list[str]:

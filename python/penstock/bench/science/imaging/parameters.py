@@ -35,6 +35,8 @@ _STORED_SHARE = {
 _THREADS_MAX = 64
 _FULL_FRAMES, _FULL_JOBS = 170_000, 96
 """of the images that DESY processed on several nodes (PNI-HDRI, PaNdata)"""
+_INTEGRATING_BYTES, _READING_BYTES = (200_000_000, 65), (80_000_000, 12)
+"""of memory: of a job, and of a pixel of a frame; pyFAI keeps a table of the pixels"""
 _PROCESS_S, _MADE_PIXEL_S, _READ_PIXEL_S = 2.7, 50e-9, 40e-9
 """of a processor: a job's start, a pixel that is made, and one that is processed"""
 _LOOK_SHARE = 0.25
@@ -61,6 +63,7 @@ class ImagingParameters(ScienceParameters):
     ROOM = RoomAdvice(fewer_bytes="reduce --frames or --shape", fewer_files="remove files from the target")
     SPACE = "the file, unless an earlier run made it, and the truth about its frames"
     DATA_STAYS = True
+    LESS_MEMORY = "use fewer --jobs, a smaller --shape, or --process statistics"
 
     jobs: Jobs = Field(2, description="number of jobs (processes), each with its share of the frames")
     frames: Annotated[int, Cli(panel=panels.WORKLOAD)] = Field(
@@ -188,7 +191,14 @@ class ImagingParameters(ScienceParameters):
             making_s=self.duration().making_s,
             data_stays=self.images is None,
             run=lambda folder, telling: run_imaging(self.resolved(), folder, telling),
+            require=self.require_memory,
         )
+
+    def memory_bytes(self) -> int:
+        """Frames of a user are taken to have `shape`."""
+        process, pixel = _INTEGRATING_BYTES if self.process in ("all", "integrate") else _READING_BYTES
+        ahead = 2 * (self.resolved().threads or 0) * int(self.type[4:]) // 8
+        return self.jobs * (process + (pixel + ahead) * math.prod(self.rows_columns))
 
     def plan_rows(self) -> dict[str, str]:
         if self.images is not None:

@@ -18,6 +18,8 @@ from penstock.model.units import Size, human_bytes, human_size
 _MIB = 1 << 20
 _PROCESS_S, _MADE_BYTE_S, _SORTED_BYTE_S, _CHECKED_BYTE_S = 0.7, 7e-9, 5e-9, 1.5e-9
 """of a processor: the job's start, and a byte that is made, sorted or compared"""
+_PROCESS_BYTES = 60_000_000
+"""of memory, without that of the sort"""
 SAMPLES_MAX, MEMORY_MIN = 1 << 15, 4 * _MIB
 
 
@@ -29,6 +31,7 @@ class SeismicSortParameters(ScienceParameters):
     ROOM = RoomAdvice(fewer_bytes="reduce --size", fewer_files="reduce --size, or use more --memory")
     SPACE = "the SEG-Y file, its sorted runs, and each sorted file"
     DATA_STAYS = True
+    LESS_MEMORY = "reduce --memory"
 
     size: Annotated[Size, Cli(panel=panels.WORKLOAD)] = Field(
         1 << 30, ge=1, le=1 << 50, description="approximate size of the SEG-Y file, which has whole shots"
@@ -78,8 +81,15 @@ class SeismicSortParameters(ScienceParameters):
             making_s=self.duration().making_s,
             data_stays=True,
             run=lambda folder, telling: run_sort(request, folder, telling),
-            require=lambda: require_scratch(request),
+            require=lambda: self._require(request),
         )
+
+    def _require(self, request: SortRequest) -> None:
+        self.require_memory()
+        require_scratch(request)
+
+    def memory_bytes(self) -> int:
+        return self.memory + _PROCESS_BYTES
 
     def values(self) -> list[str]:
         of_tier = ["traces (scratch)", "throughput (scratch)", "gain"]

@@ -25,6 +25,8 @@ from penstock.model.units import Size, human_number, human_rate, human_seconds, 
 
 WORKERS_MAX = 256
 _BLOCKS_MIN = 3
+_PROCESS_BYTES = 60_000_000
+"""of memory: of a job"""
 _PROCESS_S, _REMOVED_FILE_S = 0.7, 1e-3
 """start of a process, of a processor; and what a file takes to be removed"""
 
@@ -38,6 +40,7 @@ class UvbufferParameters(ScienceParameters):
         fewer_bytes="reduce --file-size, --channels or --lifetime",
         fewer_files="reduce --channels or --lifetime",
     )
+    LESS_MEMORY = "use fewer --writers and --readers, or a smaller --file-size"
     SPACE = "files within their lifetime, and half as many again for late deletes"
 
     channels: Annotated[int, Cli(panel=panels.WORKLOAD)] = Field(
@@ -115,7 +118,12 @@ class UvbufferParameters(ScienceParameters):
             paced_s=self.duration().run_s,
             moved_bytes=0,
             run=lambda folder, telling: run_buffer(request, folder, telling),
+            require=self.require_memory,
         )
+
+    def memory_bytes(self) -> int:
+        """A job has one file in memory."""
+        return (self.writers + self.readers + 1) * (_PROCESS_BYTES + self.buffer.file_bytes)
 
     def values(self) -> list[str]:
         names = [name for name, *_ in KINDS]
