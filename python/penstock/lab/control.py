@@ -18,7 +18,6 @@ from penstock.lab.ground import GROUND
 from penstock.lab.laboratory import require_possible
 from penstock.lab.packages import require_programs
 from penstock.lab.place import (
-    ROOT,
     Place,
     alone_at,
     is_free,
@@ -31,7 +30,6 @@ from penstock.lab.place import (
 from penstock.lab.request import LabRequest, LabState
 from penstock.lab.sweep import sweep
 from penstock.lab.systems.all import system_named
-from penstock.lab.user import make_folder_of_laboratories
 from penstock.model.errors import ExitCode, PenstockError, UsageError
 
 _ANSWERS_WITHIN_S, _STATE_WITHIN_S, _ENDS_WITHIN_S = 120.0, 10.0, 10.0
@@ -77,7 +75,6 @@ def _started(request: LabRequest) -> tuple["subprocess.Popen[str]", LabState]:
     require_possible(request)
     GROUND.require()
     require_programs(system_named(request.system))
-    make_folder_of_laboratories(ROOT)
     with tempfile.TemporaryFile() as log:
         supervisor = _guarded(place, log)
         return supervisor, _told(supervisor, request, place, log)
@@ -141,7 +138,7 @@ def _told(supervisor: "subprocess.Popen[str]", request: LabRequest, place: Place
 def take_down(name: str) -> None:
     """Also removes what a killed supervisor left. Raises UsageError if no laboratory has this name."""
     place = place_of(name)
-    if not place.folder.exists() and not is_up(place):
+    if not place.exists() and not is_up(place):
         raise UsageError(f"laboratory {name} does not exist", _names())
     with lock_in_use(place) as lock:
         if lock is not None:
@@ -151,7 +148,7 @@ def take_down(name: str) -> None:
             except PenstockError:
                 _end_supervisor(place)
             _wait_until_released(lock, place)
-    if place.folder.exists():
+    if place.exists():
         with alone_at(place, _DOWN_WITHIN_S):
             sweep(place)
 

@@ -1,5 +1,6 @@
 """The folders and files of a laboratory, all found by its name."""
 
+import contextlib
 import fcntl
 import os
 import re
@@ -9,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.lab.user import folder_of_laboratories, ordinary_user
+from penstock.lab.mounts import remove_tree
+from penstock.lab.user import folder_of_laboratories, make_folder_of_laboratories, ordinary_user
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.laboratories import FOLDER_OF_ROOT
 
@@ -63,7 +65,8 @@ class Place:
     def make_elsewhere(self, folder: Path) -> Path:
         """A new folder for data, which belongs to the laboratory; returns it without links.
 
-        Raises UsageError where it exists, its parent does not, or it lies in a laboratory.
+        Replaces one that a reboot left of the same laboratory. Raises UsageError if it is another one that
+        exists, its parent does not exist, or it lies in a laboratory.
         """
         try:
             own = folder.parent.resolve(strict=True) / folder.name
@@ -76,14 +79,25 @@ class Place:
         # The link is first, so that a folder is never left behind; the mark tells it from a user's.
         link.symlink_to(own)
         try:
+            if _name_of_orphan(own) == self.name:
+                remove_tree(own, MARK)
             own.mkdir(mode=0o755 if ordinary_user() is None else 0o700)
-            (own / MARK).write_text(self.name, encoding="utf-8")
+            self._mark(own)
         except FileExistsError as error:
             link.unlink()
             raise UsageError(f"{own} exists already", "choose another --folder") from error
         except OSError as error:
-            raise UsageError(f"{own} cannot be made: {error.strerror}", "choose another --folder") from error
+            raise UsageError(
+                f"{own} cannot be made: {error.strerror or error}", "choose another --folder"
+            ) from error
         return own
+
+    def _mark(self, folder: Path) -> None:
+        """Locks the mark until this process ends: a folder whose mark nobody locks may be an orphan."""
+        mark = os.open(folder / MARK, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        with contextlib.suppress(OSError):  # a file system without locks: it has no orphans
+            fcntl.flock(mark, fcntl.LOCK_EX)
+        os.write(mark, self.name.encode())
 
     def links(self) -> list[tuple[Path, Path]]:
         """Links to folders of data that belong to the laboratory; one of a user may have the same name."""
@@ -102,6 +116,14 @@ class Place:
             return folder.is_dir() and not any(folder.iterdir())
         except OSError:
             return False
+
+    def orphans(self) -> list[Path]:
+        """Folders of data in the default places after a reboot, which removes the links to them."""
+        return [folder for name, folder in _orphans() if name == self.name]
+
+    def exists(self) -> bool:
+        """Whether something of it is there, up or left behind."""
+        return self.folder.exists() or bool(self.orphans())
 
     @property
     def lock(self) -> Path:
@@ -125,15 +147,32 @@ def root_of(path: Path) -> Path | None:
 
 def places() -> list[Place]:
     """Of laboratories that are up, and of what others left behind."""
-    if not ROOT.is_dir():
-        return []
-    return [
-        Place(each.name) for each in sorted(ROOT.iterdir()) if each.is_dir() and _NAME.fullmatch(each.name)
-    ]
+    names = {each.name for each in ROOT.iterdir() if each.is_dir()} if ROOT.is_dir() else set[str]()
+    names |= {name for name, _ in _orphans()}
+    return [Place(name) for name in sorted(names) if _NAME.fullmatch(name)]
+
+
+def _orphans() -> list[tuple[str, Path]]:
+    """Each with the name of its laboratory."""
+    folders = [*DISKS.glob("*"), *DISKS.parent.glob(f"{DISKS.name}-*")]
+    found = [(_name_of_orphan(folder), folder) for folder in folders]
+    return [(name, folder) for name, folder in found if name]
+
+
+def _name_of_orphan(folder: Path) -> str:
+    """Returns the name in the mark of this user's folder; empty: without a mark, or in use."""
+    try:
+        if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+            return ""
+        with (folder / MARK).open(encoding="utf-8") as mark:
+            return mark.read() if is_free(mark.fileno()) else ""
+    except (OSError, ValueError):
+        return ""
 
 
 def locked(place: Place) -> int | None:
     """Returns a descriptor that holds the lock as long as a process has it; None if it is held already."""
+    make_folder_of_laboratories(ROOT)
     while True:
         descriptor = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

@@ -82,7 +82,7 @@ def _refused(place: Place, lock: int, error: PenstockError | OSError) -> int:
 
 def _make_folder(place: Place) -> None:
     """With the log, which standard error goes to. What a killed guard left goes first."""
-    if place.folder.exists():
+    if place.exists():
         sweep(place)
     place.folder.mkdir(parents=True)
     place.folder.chmod(0o711)  # others reach the mount points, whatever the umask

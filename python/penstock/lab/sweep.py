@@ -130,6 +130,8 @@ def _remove_files(place: Place) -> None:
         with contextlib.suppress(FileNotFoundError):
             remove_tree(folder, MARK)
         link.unlink(missing_ok=True)
+    for folder in place.orphans():
+        remove_tree(folder, MARK)
     with contextlib.suppress(FileNotFoundError):
         remove_tree(place.folder)
     with contextlib.suppress(OSError):  # other laboratories are there
@@ -138,4 +140,4 @@ def _remove_files(place: Place) -> None:
 
 def _folders(place: Place) -> list[Path]:
     """Its own is the last: it has the links to the others."""
-    return [*(folder for _, folder in place.links()), place.folder]
+    return [*(folder for _, folder in place.links()), *place.orphans(), place.folder]

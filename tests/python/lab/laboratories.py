@@ -55,7 +55,7 @@ def free_name() -> Iterator[str]:
     try:
         yield name
     finally:
-        if Place(name).folder.exists():
+        if Place(name).exists():
             subprocess.run([sys.executable, "-m", "penstock", "lab", "down", name], check=False)
 
 

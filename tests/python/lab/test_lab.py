@@ -26,7 +26,6 @@ from penstock.lab import sweep as sweep_module
 from penstock.lab.control import ask, laboratories
 from penstock.lab.place import ROOT, Place, is_up, locked, place_of
 from penstock.lab.supervisor import error_words
-from penstock.lab.user import make_folder_of_laboratories
 from penstock.model.bench.runs import Run as BenchRun
 from penstock.model.errors import PenstockError
 
@@ -201,7 +200,6 @@ def test_nothing_stays_when_a_watcher_is_killed(run: Run, name: str, kind: str, 
 
 def test_a_command_that_is_killed_before_its_request_leaves_nothing(name: str) -> None:
     place = Place(name)
-    make_folder_of_laboratories(ROOT)
     lock = locked(place)
     assert lock is not None
     place.folder.mkdir()

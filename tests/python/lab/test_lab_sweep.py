@@ -1,5 +1,6 @@
 """What a laboratory may not touch when it goes: data and mounts of others. Each was harmed once."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -11,8 +12,10 @@ from pathlib import Path
 import pytest
 from laboratories import SMALL, Run, free_name, requires, traces, up, watchers
 
+from penstock.lab import place as place_module
 from penstock.lab.mounts import mounts_below, remove_tree
-from penstock.lab.place import Place
+from penstock.lab.place import DISKS, MARK, Place, places
+from penstock.model.errors import UsageError
 
 pytestmark = requires("moosefs")
 
@@ -195,3 +198,53 @@ def test_programs_for_root_are_found_without_their_folder_on_the_path(name: str)
     environment = {**os.environ, "PATH": "/usr/bin:/bin"}
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def _left_by_a_reboot(folder: Path, name: str) -> Path:
+    """Data without the laboratory's folder in /run."""
+    folder.mkdir(mode=0o700, parents=True)
+    (folder / "server-1.img").write_bytes(b"data")
+    (folder / MARK).write_text(name, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("words", [("down",), ("list",)])
+def test_data_that_a_reboot_left_are_removed(run: Run, name: str, words: tuple[str, ...]) -> None:
+    left = [DISKS / name, DISKS.parent / f"{Place(name).label}-server-1"]
+    for folder in left:
+        _left_by_a_reboot(folder, name)
+    done = run("lab", *words, *([name] if words == ("down",) else []))
+    assert done.returncode == 0, done.stderr
+    assert not [folder for folder in left if folder.exists()]
+
+
+def test_data_that_a_reboot_left_in_a_given_folder_are_replaced(run: Run, name: str, tmp_path: Path) -> None:
+    left = _left_by_a_reboot(tmp_path / "disks", name)
+    up(run, "xfs", name, "--folder", str(left))
+    assert (left / "server-1.img").stat().st_size > 4
+    assert name in [place.name for place in places()]
+    assert not Place(name).orphans()
+
+
+def test_data_of_other_laboratories_are_not_replaced(name: str, tmp_path: Path) -> None:
+    place, other = Place(name), _left_by_a_reboot(tmp_path / "other", "other")
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    in_use = _left_by_a_reboot(tmp_path / "in use", name)
+    place.folder.mkdir(parents=True)
+    with (in_use / MARK).open() as mark:
+        fcntl.flock(mark, fcntl.LOCK_EX)  # a laboratory of that name whose folder is not in this /run
+        for folder in (other, mine, in_use):
+            with pytest.raises(UsageError, match="exists already"):
+                place.make_elsewhere(folder)
+    assert (other / "server-1.img").exists()
+    assert (in_use / "server-1.img").exists()
+
+
+def test_data_of_a_laboratory_that_is_up_are_not_orphans(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(name)
+    place.folder.mkdir(parents=True)
+    DISKS.mkdir(mode=0o700, exist_ok=True)
+    place.make_elsewhere(DISKS / name)
+    monkeypatch.setattr(place_module, "ROOT", place.folder)  # as another runtime directory
+    assert name not in [each.name for each in places()]
