@@ -16,7 +16,7 @@ from penstock.lab.disks import Disks, attach, make_image, mount_memory, mount_ne
 from penstock.lab.ground import GROUND
 from penstock.lab.network import Network
 from penstock.lab.node import Node
-from penstock.lab.place import DISKS, Place
+from penstock.lab.place import Place
 from penstock.lab.request import LabRequest, LabState, NodeState
 from penstock.lab.system import Site, System, SystemOptions
 from penstock.lab.systems.all import SYSTEMS, system_named
@@ -188,7 +188,6 @@ class Laboratory:
         disks = Disks.parse(self.request.disks)
         images = self.request.folder
         if disks.kind == "loop":
-            DISKS.mkdir(mode=0o700, exist_ok=True)
             images = self.place.make_elsewhere(images)
         if disks.kind == "dir":
             self._give_folders(servers, disks.folders)

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.lab.mounts import remove_tree
-from penstock.lab.user import folder_of_laboratories, make_folder_of_laboratories, ordinary_user
+from penstock.lab.user import (
+    folder_of_laboratories,
+    is_own_folder,
+    make_folder_of_laboratories,
+    make_own_folder,
+    ordinary_user,
+)
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.laboratories import FOLDER_OF_ROOT
 
@@ -68,6 +74,8 @@ class Place:
         Replaces one that a reboot left of the same laboratory. Raises UsageError if it is another one that
         exists, its parent does not exist, or it lies in a laboratory.
         """
+        if folder.parent == DISKS:
+            make_own_folder(DISKS, 0o700, "remove it, or choose another --folder")
         try:
             own = folder.parent.resolve(strict=True) / folder.name
         except OSError as error:
@@ -154,7 +162,8 @@ def places() -> list[Place]:
 
 def _orphans() -> list[tuple[str, Path]]:
     """Each with the name of its laboratory."""
-    folders = [*DISKS.glob("*"), *DISKS.parent.glob(f"{DISKS.name}-*")]
+    disks = DISKS.glob("*") if is_own_folder(DISKS) else []
+    folders = [*disks, *DISKS.parent.glob(f"{DISKS.name}-*")]
     found = [(_name_of_orphan(folder), folder) for folder in folders]
     return [(name, folder) for name, folder in found if name]
 
@@ -162,7 +171,7 @@ def _orphans() -> list[tuple[str, Path]]:
 def _name_of_orphan(folder: Path) -> str:
     """Returns the name in the mark of this user's folder; empty: without a mark, or in use."""
     try:
-        if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+        if not is_own_folder(folder):
             return ""
         with (folder / MARK).open(encoding="utf-8") as mark:
             return mark.read() if is_free(mark.fileno()) else ""

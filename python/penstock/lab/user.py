@@ -1,5 +1,6 @@
 """Who runs a laboratory: root of this machine, or an ordinary user, also inside of the user's namespaces."""
 
+import contextlib
 import os
 import stat
 from functools import cache
@@ -31,9 +32,23 @@ def folder_of_laboratories() -> Path:
 
 def make_folder_of_laboratories(folder: Path) -> None:
     """Raises PenstockError for one in which another user could change something."""
-    folder.mkdir(mode=0o711 if ordinary_user() is None else 0o700, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        raise PenstockError(f"{folder} belongs to another user", "set XDG_RUNTIME_DIR to a folder of yours")
-    if ordinary_user() is not None:
-        folder.chmod(0o700)
+    mode = 0o711 if ordinary_user() is None else 0o700
+    make_own_folder(folder, mode, "set XDG_RUNTIME_DIR to a folder of yours")
+
+
+def make_own_folder(folder: Path, mode: int, remedy: str) -> None:
+    """Makes it unless it exists. Raises PenstockError if another user owns it."""
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode)
+    if not is_own_folder(folder):
+        raise PenstockError(f"{folder} belongs to another user", remedy)
+    folder.chmod(mode)
+
+
+def is_own_folder(folder: Path) -> bool:
+    """Whether it is a folder of this user, without a link to it."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()

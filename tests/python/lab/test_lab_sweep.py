@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from laboratories import SMALL, Run, free_name, requires, traces, up, watchers
 from penstock.lab import place as place_module
 from penstock.lab.mounts import mounts_below, remove_tree
 from penstock.lab.place import DISKS, MARK, Place, places
-from penstock.model.errors import UsageError
+from penstock.model.errors import PenstockError, UsageError
 
 pytestmark = requires("moosefs")
 
@@ -248,3 +249,16 @@ def test_data_of_a_laboratory_that_is_up_are_not_orphans(name: str, monkeypatch:
     place.make_elsewhere(DISKS / name)
     monkeypatch.setattr(place_module, "ROOT", place.folder)  # as another runtime directory
     assert name not in [each.name for each in places()]
+
+
+def test_another_users_folder_of_disks_is_neither_used_nor_searched(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, theirs = Place(name), tmp_path / "penstock-lab"
+    monkeypatch.setattr(place_module, "DISKS", theirs)
+    _left_by_a_reboot(theirs / name, name)
+    os.chown(theirs, pwd.getpwnam("nobody").pw_uid, -1)
+    place.folder.mkdir(parents=True)
+    assert place.orphans() == []
+    with pytest.raises(PenstockError, match="another user"):
+        place.make_elsewhere(theirs / "new")
