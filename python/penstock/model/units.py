@@ -14,6 +14,8 @@ _BINARY = {"KiB": 2**10, "kiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
 _UNITS = _DECIMAL | _BINARY
 _SHOWN_BINARY, _SHOWN_DECIMAL = ("PiB", "TiB", "GiB", "MiB", "KiB"), ("PB", "TB", "GB", "MB", "kB", "B")
 _BANDWIDTH = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[A-Za-z]+)/s")
+_BITS_AS_TC = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<prefix>[kmgt])bit(?:/s)?", re.IGNORECASE)
+_AMBIGUOUS = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<prefix>[kmgt])bps", re.IGNORECASE)
 _PLAIN_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _EXAMPLE_LENGTH_MAX = 6
 _BITS = {
@@ -47,12 +49,20 @@ def parse_size(text: str) -> int:
 
 
 def parse_bandwidth(text: str) -> float:
-    """Returns the bytes per second of "250 MB/s", "1.5 GiB/s" or, in bits, "100 Gb/s" or "100 Gbit/s".
+    """Returns the bytes per second of "250 MB/s", "1.5 GiB/s" or, in bits, "100 Gb/s" or "100gbit".
 
     Raises ValueError with the reason.
     """
     if _PLAIN_NUMBER.fullmatch(text.strip()) and text.strip("0. "):
         raise ValueError(f"{text.strip()} has no unit; write for example {_own(text.strip())} GB/s")
+    if match := _AMBIGUOUS.fullmatch(text.strip()):
+        prefix = _prefix(match["prefix"])
+        raise ValueError(
+            f"{text.strip()} is ambiguous: tc(8) counts bytes, others count bits;"
+            f" write {match['number']}{prefix}B/s for bytes or {match['number']}{prefix}b/s for bits"
+        )
+    if match := _BITS_AS_TC.fullmatch(text.strip()):
+        text = f"{match['number']} {_prefix(match['prefix'])}bit/s"
     match = _BANDWIDTH.fullmatch(text.strip())
     unit = match["unit"] if match else ""
     if match is None or unit not in _UNITS | _BITS:
@@ -63,6 +73,10 @@ def parse_bandwidth(text: str) -> float:
     if not value <= BANDWIDTH_MAX:
         raise ValueError(f'"{text}" is too large: bandwidths are at most {BANDWIDTH_MAX:g} B/s')
     return value
+
+
+def _prefix(written: str) -> str:
+    return "k" if written in ("k", "K") else written.upper()
 
 
 def _own(number: str) -> str:

@@ -78,6 +78,35 @@ def test_size_or_bandwidth_without_unit_is_rejected(text: str, example: str) -> 
         parse_bandwidth(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "bytes_per_s"),
+    [
+        ("1gbit", 125e6),
+        ("1Gbit", 125e6),
+        ("100mbit", 12.5e6),
+        ("10 KBIT", 1250),
+        ("2.5gbit/s", 312.5e6),
+        ("1Gb/s", 125e6),
+        ("1GB/s", 1e9),
+    ],
+)
+def test_bandwidths_are_understood_as_tc_writes_them(text: str, bytes_per_s: float) -> None:
+    assert parse_bandwidth(text) == bytes_per_s
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("100mbps", "100MB/s for bytes or 100Mb/s for bits"),
+        ("10Gbps", "10GB/s for bytes or 10Gb/s for bits"),
+        ("10kbps", "10kB/s for bytes or 10kb/s for bits"),
+    ],
+)
+def test_bandwidth_that_may_be_of_bytes_or_bits_is_refused(text: str, hint: str) -> None:
+    with pytest.raises(ValueError, match=f"{text} is ambiguous.*{hint}"):
+        parse_bandwidth(text)
+
+
 @given(st.integers(0, 2**63 - 1))
 def test_a_written_size_reads_back(count: int) -> None:
     assert parse_size(format_size(count)) == count
