@@ -3,6 +3,7 @@
 Single-threaded: requests are served one after the other.
 """
 
+import contextlib
 import os
 import time
 from datetime import UTC, datetime
@@ -89,7 +90,7 @@ class Laboratory:
             free_bytes=self._free_bytes,
             since=self._since,
             nodes=[_state_of(node, mounted) for node in nodes if node.daemons or node.name != "meta"],
-            redundant=system is not None and system.is_redundant(),
+            failures_max=system.failures_max() if system is not None else 0,
         )
 
     def fail(self, number: int) -> None:
@@ -115,11 +116,27 @@ class Laboratory:
         if server.has_failed or server.ended():
             server.kill()  # what is left of it
             self.system.start_server(server)
+            server.is_healing = True
         server.has_failed = server.is_slow = server.is_stalled = False
 
     def has_healed(self) -> bool:
         assert self.system is not None
-        return self.system.has_healed()
+        healed = self.system.has_healed()
+        for server in self.site.servers if healed and self.site is not None else []:
+            server.is_healing = False
+        return healed
+
+    def away(self) -> list[int]:
+        """Returns the numbers of servers that fail, stall, or do not have all data yet after they failed."""
+        servers = self.site.servers if self.site is not None else []
+        if any(server.is_healing for server in servers):
+            with contextlib.suppress(PenstockError):  # it has not healed
+                self.has_healed()
+        return [
+            number
+            for number, server in enumerate(servers, 1)
+            if server.is_healing or server.state in ("failed", "stalled")
+        ]
 
     def slow(
         self,
@@ -236,15 +253,15 @@ def require_possible(request: LabRequest) -> None:
         raise UsageError(f"{kind.TITLE} has at least {least}", "raise --servers")
 
 
-def is_redundant(request: LabRequest) -> bool:
-    """Returns whether it would stay in service when one server fails. It does not have to be up."""
+def failures_max(request: LabRequest) -> int:
+    """Returns how many servers could be away while it stays in service. It does not have to be up."""
     kind = system_named(request.system)
     place = Place(request.name)
     net = Network(place.namespaces)
     group = GROUND.processes(place, "")
     servers = [Node(f"server-{n + 1}", n, "", place.folder, group, net) for n in range(request.servers)]
     site = Site(place.folder, net, servers, servers[0])
-    return kind(site, options_of(kind, request.options)).is_redundant()
+    return kind(site, options_of(kind, request.options)).failures_max()
 
 
 def options_of(kind: type[System[Any]], given: dict[str, str]) -> SystemOptions:

@@ -37,6 +37,8 @@ class Node:
     has_failed: bool = False
     is_slow: bool = False
     is_stalled: bool = False
+    is_healing: bool = False
+    """started again, perhaps without the data that came while it was away"""
     device: Path | None = None
     """of its disk, where it has one"""
 

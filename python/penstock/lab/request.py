@@ -63,6 +63,6 @@ class LabState(BaseModel):
     """free when it came up"""
     since: str = ""
     nodes: list[NodeState] = []
-    redundant: bool = False
-    """with its servers and options, it stays in service when one server fails"""
+    failures_max: int = 0
+    """servers that may be away at once, with its servers and options, while it stays in service"""
     problem: str = ""

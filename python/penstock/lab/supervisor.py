@@ -238,6 +238,8 @@ def _answer(laboratory: Laboratory, request: dict[str, Any]) -> dict[str, Any]:
         return {"down": True}
     if what == "state":
         return {"state": laboratory.state().model_dump(mode="json")}
+    if what == "away":
+        return {"away": laboratory.away()}
     if what == "has_healed":
         return {"has_healed": laboratory.has_healed()}
     if what in ("fail", "heal", "slow"):

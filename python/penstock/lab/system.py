@@ -106,9 +106,12 @@ class System(ABC, Generic[Options]):
         """For users: with what it runs, if there are several ways."""
         return self.TITLE
 
+    def failures_max(self) -> int:
+        """Returns how many of these servers may be away at once while it stays in service."""
+        return 0
+
     def is_redundant(self) -> bool:
-        """Returns whether, with these servers and options, it stays in service when one server fails."""
-        return False
+        return self.failures_max() > 0
 
     @classmethod
     def kernel_lacks(cls) -> str:

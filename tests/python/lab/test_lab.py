@@ -16,7 +16,17 @@ from unittest.mock import Mock
 
 import psutil
 import pytest
-from laboratories import SMALL, Run, free_name, requires, traces, up, watchers, without_traces
+from laboratories import (
+    SMALL,
+    Run,
+    free_name,
+    requires,
+    traces,
+    up,
+    wait_until_healed,
+    watchers,
+    without_traces,
+)
 from typer.testing import CliRunner
 from warm_command import popen
 
@@ -24,8 +34,10 @@ from penstock.cli import application
 from penstock.cli.lab import lab as lab_commands
 from penstock.lab import sweep as sweep_module
 from penstock.lab.control import ask, laboratories
+from penstock.lab.laboratory import failures_max
 from penstock.lab.place import ROOT, Place, is_up, locked, place_of
 from penstock.lab.supervisor import error_words
+from penstock.lab.targets import request_of
 from penstock.model.bench.runs import Run as BenchRun
 from penstock.model.errors import PenstockError
 
@@ -112,6 +124,39 @@ def test_a_server_without_a_second_copy_does_not_fail_unasked(run: Run, name: st
     refused = run("lab", "fail", name, "1")
     assert refused.returncode == 2
     assert "--yes" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "number"),
+    [
+        ("moosefs,servers=4", 1),
+        ("moosefs,servers=4,goal=3", 2),
+        ("gluster,servers=3", 1),
+        ("gluster,servers=5,kind=disperse,redundancy=2", 2),
+        ("gluster,kind=distribute", 0),
+        ("ceph,servers=3", 1),
+        ("ceph,servers=5,erasure=2+3", 1),
+        ("ceph,servers=6,copies=5,erasure=2+3", 2),
+        ("hdfs,servers=3", 2),
+        ("s3,servers=3", 1),
+        ("md,servers=4,raid=raid6", 2),
+        ("zfs,servers=3,raid=mirror", 2),
+        ("xrootd,servers=2", 0),
+    ],
+)
+def test_servers_that_may_be_away_follow_from_the_options(target: str, number: int) -> None:
+    assert failures_max(request_of(target, "any")) == number
+
+
+def test_a_second_failure_that_costs_service_is_asked(run: Run, name: str) -> None:
+    up(run, "moosefs", name, "--servers", "3", "--option", "goal=2")
+    assert run("lab", "fail", name, "2").returncode == 0
+    refused = run("lab", "fail", name, "3")
+    assert refused.returncode == 2
+    assert "at most 1 server of 3 is away; away or not healed yet: 2;" in refused.stderr
+    assert run("lab", "heal", name, "2").returncode == 0
+    wait_until_healed(name)
+    assert run("lab", "fail", name, "3").returncode == 0
 
 
 def _seconds_of_8_mib(file: Path) -> float:

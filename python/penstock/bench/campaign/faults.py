@@ -13,7 +13,7 @@ from penstock.bench.judge.checks import validity_of
 from penstock.bench.run.jobs import Job
 from penstock.bench.run.run import Telling
 from penstock.lab.control import state_of
-from penstock.lab.laboratory import is_redundant
+from penstock.lab.laboratory import failures_max
 from penstock.lab.place import place_of
 from penstock.lab.storage import name_of_laboratory
 from penstock.lab.systems.all import system_named
@@ -79,7 +79,7 @@ def _servers_of(target: Target) -> _Servers:
         request = request_of(target.laboratory, "campaign")
         kind = system_named(request.system)
         on_devices = request.disks.startswith("loop") or kind.DISK == "device"
-        return _Servers(kind.TITLE, request.servers, is_redundant(request), kind.NAME, on_devices)
+        return _Servers(kind.TITLE, request.servers, failures_max(request) > 0, kind.NAME, on_devices)
     name = name_of_laboratory(target.path)
     if not name:
         raise UsageError(
@@ -88,7 +88,7 @@ def _servers_of(target: Target) -> _Servers:
         )
     state = state_of(place_of(name))
     count = sum(node.name.startswith("server") for node in state.nodes)
-    return _Servers(state.title, count, state.redundant, state.system, on_devices=True)
+    return _Servers(state.title, count, state.failures_max > 0, state.system, on_devices=True)
 
 
 def _require_possible(target: Target, servers: _Servers, fault: Fault) -> None:

@@ -14,10 +14,12 @@ from penstock.cli.lab.targets import enter_for
 from penstock.cli.verbosity import progress, shows_progress
 from penstock.lab.control import ask, state_of
 from penstock.lab.place import place_of
+from penstock.lab.request import LabState
 from penstock.lab.storage import mount_of
 from penstock.model import panels
 from penstock.model.bench.degraded import Degraded
 from penstock.model.errors import ExitCode, UsageError
+from penstock.model.text import counted
 from penstock.model.units import human_seconds
 
 
@@ -31,13 +33,30 @@ def fail_command(
 ) -> None:
     """Kill a server at once, as a crash does, or take its disk out. `penstock lab heal` brings it back."""
     state = state_of(place_of(name))
-    if not state.redundant and not yes:
-        what = f"{state.title} has no second copy of the data on server {server}; clients will fail or wait"
+    what = "" if yes else _loss(state, server)
+    if what:
         if not sys.stdin.isatty():
             raise UsageError(what, "--yes does it all the same")
         typer.confirm(f"{what}. Continue?", abort=True)
     ask(place_of(name), "fail", number=server)
     out().print(f"server {server} of {name} has failed; `penstock lab heal {name} {server}` brings it back")
+
+
+def _loss(state: LabState, server: int) -> str:
+    """Returns why clients lose data or service when the server fails; empty: they do not."""
+    count = sum(node.name.startswith("server") for node in state.nodes)
+    if not 1 <= server <= count:
+        return ""  # the laboratory reports it
+    if not state.failures_max:
+        return f"{state.title} has no second copy of the data on server {server}; clients will fail or wait"
+    others = [each for each in ask(place_of(state.name), "away")["away"] if each != server]
+    if len(others) < state.failures_max:
+        return ""
+    return (
+        f"{state.title} stays in service while at most {counted(state.failures_max, 'server')} of"
+        f" {count} is away; away or not healed yet:"
+        f" {', '.join(map(str, others))}; if server {server} fails too, clients will fail or wait"
+    )
 
 
 @reports_errors

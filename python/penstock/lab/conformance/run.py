@@ -133,7 +133,7 @@ def _find(state: LabState, promise: str) -> Finding:
         mounts[0] / below,
         mounts[1] / below,
         len(servers),
-        state.redundant,
+        state.failures_max > 0,
         any(node.processes for node in servers),
         not any((place_of(state.name).folder / node.name / "disk").is_symlink() for node in servers),
         _Laboratory(state.name),

@@ -102,10 +102,11 @@ class Ceph(System[CephOptions]):
     DISK = "device"
     OPTIONS: ClassVar[type[SystemOptions]] = CephOptions
 
-    def is_redundant(self) -> bool:
-        """Erasure-coded data need one piece more than K to be written (min_size of the pool)."""
-        coding = int(self.options.erasure.partition("+")[2]) if self.options.erasure else 2
-        return self._copies > 1 and coding > 1
+    def failures_max(self) -> int:
+        """Half of the copies and, of erasure-coded data, K + 1 pieces must be there (min_size of a pool)."""
+        by_copies = self._copies // 2
+        erasure = self.options.erasure
+        return min(by_copies, int(erasure.partition("+")[2]) - 1) if erasure else by_copies
 
     @property
     def _copies(self) -> int:

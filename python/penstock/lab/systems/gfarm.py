@@ -67,8 +67,8 @@ class Gfarm(System[GfarmOptions]):
     def install(cls) -> None:
         install(["libnss-wrapper"])
 
-    def is_redundant(self) -> bool:
-        return self._copies > 1
+    def failures_max(self) -> int:
+        return self._copies - 1
 
     @property
     def _copies(self) -> int:

@@ -68,8 +68,12 @@ class Gluster(System[GlusterOptions]):
     SERVERS = 3
     OPTIONS: ClassVar[type[SystemOptions]] = GlusterOptions
 
-    def is_redundant(self) -> bool:
-        return bool(self._layout())
+    def failures_max(self) -> int:
+        """Most copies must be there to be written (cluster.quorum-type)."""
+        layout = self._layout()
+        if not layout:
+            return 0
+        return self.options.redundancy if layout[0] == "disperse" else int(layout[1]) // 2
 
     def start(self) -> None:
         layout = self._layout()

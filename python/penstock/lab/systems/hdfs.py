@@ -74,8 +74,8 @@ class Hdfs(System[HdfsOptions]):
     def is_mounted(cls) -> bool:
         return False
 
-    def is_redundant(self) -> bool:
-        return self._copies > 1
+    def failures_max(self) -> int:
+        return self._copies - 1
 
     @property
     def _copies(self) -> int:

@@ -53,8 +53,8 @@ class Md(System[MdOptions]):
     def can_fail(cls) -> bool:
         return True
 
-    def is_redundant(self) -> bool:
-        return self.options.raid != "raid0"
+    def failures_max(self) -> int:
+        return {"raid0": 0, "raid1": len(self.site.servers) - 1, "raid6": 2}.get(self.options.raid, 1)
 
     def start(self) -> None:
         """Each server is a disk of the array."""

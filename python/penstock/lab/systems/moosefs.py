@@ -39,8 +39,8 @@ class MooseFs(System[MooseFsOptions]):
     SERVERS = 3
     OPTIONS: ClassVar[type[SystemOptions]] = MooseFsOptions
 
-    def is_redundant(self) -> bool:
-        return min(self.options.goal, len(self.site.servers)) > 1
+    def failures_max(self) -> int:
+        return min(self.options.goal, len(self.site.servers)) - 1
 
     def start(self) -> None:
         meta = self.site.meta

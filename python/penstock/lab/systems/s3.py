@@ -185,8 +185,9 @@ class S3(System[S3Options]):
     def is_mounted(cls) -> bool:
         return False
 
-    def is_redundant(self) -> bool:
-        return self._copies > 1
+    def failures_max(self) -> int:
+        """Swift writes an object if half of its copies can be stored."""
+        return self._copies // 2
 
     @property
     def _copies(self) -> int:

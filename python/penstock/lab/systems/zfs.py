@@ -21,6 +21,7 @@ from penstock.model.errors import UsageError
 
 # Debian's zfsutils-linux and zfs-fuse exclude each other: both have a `zpool`.
 _IN_KERNEL = "zfs" in file_systems() and shutil.which("zfs-fuse", path=SYSTEM_PATH) is None
+_PARITY = {"stripe": 0, "raidz": 1, "raidz2": 2, "raidz3": 3}
 _DISKS_MIN = {"stripe": 1, "mirror": 2, "raidz": 2, "raidz2": 3, "raidz3": 4}
 _DAEMON = "zfs-fuse"
 
@@ -57,8 +58,8 @@ class Zfs(System[ZfsOptions]):
     def title(self) -> str:
         return "ZFS, of the kernel" if _IN_KERNEL else "ZFS, zfs-fuse"
 
-    def is_redundant(self) -> bool:
-        return self.options.raid != "stripe"
+    def failures_max(self) -> int:
+        return len(self.site.servers) - 1 if self.options.raid == "mirror" else _PARITY[self.options.raid]
 
     def start(self) -> None:
         """Each server is a disk of the pool."""
