@@ -3,13 +3,17 @@
 import os
 import re
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import psutil
+
 from penstock.lab.commands import run
 from penstock.model.errors import UsageError
 from penstock.model.problems import reason_of
+from penstock.model.text import counted
 from penstock.model.units import human_size, parse_size, size_within
 
 _FORM = re.compile(r"(?P<kind>loop|ram|dir)(:(?P<what>.+))?")
@@ -52,6 +56,56 @@ class Disks:
         if size < _BYTES_MIN:
             raise UsageError(f"--disks {text}: a disk has at least {human_size(_BYTES_MIN)}")
         return cls(kind, size)
+
+    @property
+    def option(self) -> str:
+        return f"--disks {self.kind}:{human_size(self.size_bytes).replace(' ', '')}"
+
+
+def require_memory(disks: Disks, servers: int) -> None:
+    """Raises UsageError if disks could take all memory: the kernel would kill programs of others, too."""
+    available = free_memory_bytes()
+    if disks.kind == "ram" and disks.size_bytes * servers > available:
+        raise UsageError(
+            f"{disks.option}: {counted(servers, 'disk')} of that size exceed the available memory"
+            f" ({human_size(available)})",
+            "use smaller or fewer disks, or --disks loop",
+        )
+
+
+def growth_warning(disks: Disks, servers: int, folder: Path) -> str:
+    """Returns that sparse files could fill the file system they will be on; empty: they could not."""
+    if disks.kind != "loop":
+        return ""
+    there = next(above for above in (folder, *folder.parents) if above.exists())
+    free = free_bytes(there)
+    if disks.size_bytes * servers <= free:
+        return ""
+    return (
+        f"warning: {disks.option}: {counted(servers, 'disk')} could grow beyond the {human_size(free)} that"
+        f" are free in {there}; write less, or use smaller disks"
+    )
+
+
+def growth_problem(images: Sequence[Path], in_memory: Sequence[Path]) -> str:
+    """Returns why disks cannot be filled: this machine would be full before. Empty: they can."""
+    missing = sum(each.stat().st_size - each.stat().st_blocks * 512 for each in images)
+    free = free_bytes(images[0].parent) if images else 0
+    if missing > free:
+        return f"disks may grow by {human_size(missing)}, and {human_size(free)} are free"
+    memory = sum(os.statvfs(each).f_bfree * os.statvfs(each).f_frsize for each in in_memory)
+    if memory > free_memory_bytes():
+        return f"disks may take {human_size(memory)} more memory, of {human_size(free_memory_bytes())}"
+    return ""
+
+
+def free_bytes(folder: Path) -> int:
+    room = os.statvfs(folder)
+    return room.f_bavail * room.f_frsize
+
+
+def free_memory_bytes() -> int:
+    return int(psutil.virtual_memory().available)
 
 
 def make_image(file: Path, size_bytes: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from penstock.lab import network
-from penstock.lab.disks import Disks, attach, make_image, mount_memory, mount_new, numbers_of
+from penstock.lab.disks import Disks, attach, make_image, mount_memory, mount_new, numbers_of, require_memory
 from penstock.lab.ground import GROUND
 from penstock.lab.network import Network
 from penstock.lab.node import Node
@@ -203,6 +203,7 @@ class Laboratory:
 
     def _give_disks(self, servers: list[Node]) -> None:
         disks = Disks.parse(self.request.disks)
+        require_memory(disks, len(servers))
         images = self.request.folder
         if disks.kind == "loop":
             images = self.place.make_elsewhere(images)

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from laboratories import Run, requires
 
+from penstock.lab import disks
 from penstock.lab.conformance import files
 from penstock.lab.conformance.check import BrokenError, NotApplicableError, Place
 from penstock.lab.conformance.faults import full_system
 from penstock.lab.conformance.model import random_operations
+from penstock.lab.disks import Disks, growth_problem, growth_warning, require_memory
+from penstock.model.errors import UsageError
 
 NAME = f"t{os.getpid()}-conform"
 
@@ -24,7 +27,7 @@ class NoFaults:
 
 
 def place(first: Path, second: Path) -> Place:
-    return Place(first, second, 1, False, False, False, NoFaults())
+    return Place(first, second, 1, False, False, "the disks are directories", NoFaults())
 
 
 @pytest.mark.parametrize(
@@ -53,9 +56,38 @@ def test_what_the_other_client_does_not_see_is_found(
 
 
 def test_a_full_system_is_not_tried_where_it_would_fill_this_machine(tmp_path: Path) -> None:
-    with pytest.raises(NotApplicableError, match="--disks ram"):
+    with pytest.raises(NotApplicableError, match=r"not checked: the disks are directories.*--disks ram"):
         full_system(place(tmp_path, tmp_path))
     assert not list(tmp_path.iterdir())
+
+
+def test_disks_that_could_fill_this_machine_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = tmp_path / "server-1.img"
+    with image.open("wb") as file:
+        file.truncate(4 << 30)
+    monkeypatch.setattr(disks, "free_bytes", lambda _: 3 << 30)
+    assert growth_problem([image], []) == "disks may grow by 4 GiB, and 3 GiB are free"
+    warning = growth_warning(Disks.parse("loop:1GiB"), 4, tmp_path / "new")
+    assert warning.startswith(
+        "warning: --disks loop:1GiB: 4 disks could grow beyond the 3 GiB that are free in"
+    )
+    monkeypatch.setattr(disks, "free_bytes", lambda _: 5 << 30)
+    assert growth_problem([image], []) == ""
+    assert growth_warning(Disks.parse("loop:1GiB"), 4, tmp_path / "new") == ""
+    not_readable = tmp_path / ("too long" * 99)  # as root's folder, for an ordinary user
+    assert growth_warning(Disks.parse("ram:1GiB"), 4, not_readable) == ""
+
+
+def test_disks_in_memory_fit_into_what_is_available(monkeypatch: pytest.MonkeyPatch) -> None:
+    room = os.statvfs("/dev/shm")
+    monkeypatch.setattr(disks, "free_memory_bytes", lambda: room.f_bfree * room.f_frsize // 2)
+    assert growth_problem([], [Path("/dev/shm")]).startswith("disks may take ")
+    monkeypatch.setattr(disks, "free_memory_bytes", lambda: 3 << 30)
+    require_memory(Disks.parse("ram:1GiB"), 3)
+    with pytest.raises(UsageError, match=r"--disks ram:1GiB: 4 disks of that size .* \(3 GiB\)"):
+        require_memory(Disks.parse("ram:1GiB"), 4)
 
 
 def test_a_lost_write_is_found_by_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

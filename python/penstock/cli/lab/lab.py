@@ -13,6 +13,7 @@ from penstock.cli.common import (
     out,
     print_json,
     reports_errors,
+    warn,
 )
 from penstock.cli.lab.lab_options import LabOptions
 from penstock.cli.lab.names import Json, LabName
@@ -24,11 +25,12 @@ from penstock.lab.control import (
     state_of,
     take_down,
 )
+from penstock.lab.disks import Disks, growth_warning
 from penstock.lab.ground import GROUND
 from penstock.lab.on_client import run_on
 from penstock.lab.packages import install, missing, require_root
 from penstock.lab.place import place_of, places
-from penstock.lab.request import LabState
+from penstock.lab.request import LabRequest, LabState
 from penstock.lab.system import System
 from penstock.lab.systems.all import SYSTEMS, system_named
 from penstock.model import panels
@@ -54,6 +56,7 @@ def _up(options: LabOptions, output: _Output) -> None:
     """
     request = options.request()
     state = bring_up(request)
+    _warn_of_growth(request)
     if output.json:
         print_json(state)
         return
@@ -68,6 +71,11 @@ def _up(options: LabOptions, output: _Output) -> None:
     _show_environment(state)
     console.print(f"next: penstock {_next_command(state)}", markup=False, soft_wrap=True)
     console.print(f"end:  penstock lab down {state.name}", markup=False, soft_wrap=True)
+
+
+def _warn_of_growth(request: LabRequest) -> None:
+    if warning := growth_warning(Disks.parse(request.disks), request.servers, request.folder):
+        warn(warning)
 
 
 def _next_command(state: LabState) -> str:
@@ -215,7 +223,9 @@ def _run(options: LabOptions, of_user: _Command) -> None:
     PENSTOCK_LAB_NAME; for S3, the keys in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. The exit code is the
     command's.
     """
-    with held(options.request()) as state:
+    request = options.request()
+    with held(request) as state:
+        _warn_of_growth(request)
         code = run_on(state, 1, of_user.command)
     raise typer.Exit(code)
 

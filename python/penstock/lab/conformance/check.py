@@ -41,8 +41,8 @@ class Place:
     redundant: bool
     has_daemons: bool
     """whether servers and clients are processes that may be killed"""
-    has_own_disks: bool
-    """whether its disks have a size; otherwise it stores in directories of this machine, and could fill it"""
+    unfillable: str
+    """why its disks cannot be filled: this machine would be full before; empty: they can"""
     faults: Faults
 
 

@@ -21,6 +21,7 @@ from penstock.lab.conformance.check import (
 )
 from penstock.lab.conformance.model import random_operations
 from penstock.lab.control import ask, state_of
+from penstock.lab.disks import growth_problem
 from penstock.lab.ground import GROUND
 from penstock.lab.place import place_of
 from penstock.lab.request import LabState
@@ -125,6 +126,23 @@ def _in_a_process(name: str, promise: str) -> Finding:
     return found.model_copy(update={"seconds": round(time.monotonic() - begin, 2)})
 
 
+def _unfillable(name: str, servers: Sequence[str]) -> str:
+    """Returns why the disks cannot be filled; empty: they can."""
+    laboratory = place_of(name)
+    disks = [laboratory.folder / server / "disk" for server in servers]
+    if any(disk.is_symlink() for disk in disks):
+        return "the servers store in directories of this machine"
+    images = [image for _, folder in laboratory.links() for image in folder.glob("*.img")]
+    memory = [at for disk in disks if (at := _memory(disk)).exists()]
+    return growth_problem(images, [] if images else memory)
+
+
+def _memory(disk: Path) -> Path:
+    """Where a disk in memory is: an image, or the file system itself."""
+    images = disk.with_name("memory")
+    return images if images.exists() else disk
+
+
 def _find(state: LabState, promise: str) -> Finding:
     mounts = [Path(node.mount) for node in state.nodes if node.name.startswith("client")]
     below = f"conformance-{uuid.uuid4().hex[:8]}"
@@ -135,7 +153,7 @@ def _find(state: LabState, promise: str) -> Finding:
         len(servers),
         state.failures_max > 0,
         any(node.processes for node in servers),
-        not any((place_of(state.name).folder / node.name / "disk").is_symlink() for node in servers),
+        _unfillable(state.name, [node.name for node in servers]),
         _Laboratory(state.name),
     )
     place.first.mkdir()
