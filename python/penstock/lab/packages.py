@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.lab.commands import SYSTEM_PATH
+from penstock.lab.commands import SYSTEM_PATH, run
 from penstock.lab.system import System
 from penstock.lab.user import ordinary_user
 from penstock.model.errors import ExitCode, PenstockError
 
+_UNITS = Path("/etc/systemd/system")
 _TOOLS = {
     "ip": "iproute2",
     "tc": "iproute2",
@@ -91,12 +92,26 @@ def require_root(packages: Sequence[str]) -> None:
         )
 
 
-def install(packages: Sequence[str]) -> None:
-    """With apt, as root; its output is the user's to see. Services of the packages are not started by it."""
+def install(packages: Sequence[str]) -> list[str]:
+    """With apt, as root; its output is the user's to see. Removes no package.
+
+    Services of the packages are not started, and those that they enable are disabled again: they would
+    listen on all addresses from the next boot on. Returns their names.
+    """
+    enabled_before = _enabled_units()
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "SYSTEMD_OFFLINE": "1"}
     for command in (
         ["apt-get", "update", "-q"],
-        ["apt-get", "install", "-y", "-q", "--no-install-recommends", *packages],
+        ["apt-get", "install", "-y", "-q", "--no-remove", "--no-install-recommends", *packages],
     ):
         if subprocess.run(command, env=environment, check=False).returncode != 0:
             raise PenstockError(f"`{' '.join(command)}` failed", "see its output above")
+    new = sorted(_enabled_units() - enabled_before)
+    if not new or shutil.which("systemctl", path=SYSTEM_PATH) is None:
+        return []
+    run(["systemctl", "disable", *new])
+    return new
+
+
+def _enabled_units() -> set[str]:
+    return {link.name for link in _UNITS.glob("*.wants/*")}

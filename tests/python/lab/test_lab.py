@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from warm_command import popen
 
 from penstock.cli import application
 from penstock.cli.lab import lab as lab_commands
+from penstock.lab import packages
 from penstock.lab import sweep as sweep_module
 from penstock.lab.control import ask, laboratories
 from penstock.lab.laboratory import failures_max
@@ -370,6 +372,27 @@ def test_doctor_lists_incomplete_systems_and_reports_an_error_only_for_named_one
     named = CliRunner().invoke(application, ["lab", "doctor", "moosefs"])
     assert named.exit_code == 1
     assert "error: 1 system cannot be brought up here" in named.stderr
+
+
+def test_installing_removes_no_package_and_leaves_no_new_service_enabled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = tmp_path / "multi-user.target.wants"
+    wanted.mkdir()
+    (wanted / "ssh.service").touch()
+    commands: list[list[str]] = []
+
+    def apt(command: list[str], **_: object) -> Mock:
+        commands.append(command)
+        (wanted / "rpcbind.service").touch()
+        return Mock(returncode=0, stdout="", stderr="")
+
+    monkeypatch.setattr(packages, "_UNITS", tmp_path)
+    monkeypatch.setattr(subprocess, "run", apt)
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: "systemctl")
+    assert packages.install(["nfs-ganesha"]) == ["rpcbind.service"]
+    assert "--no-remove" in commands[1]
+    assert commands[2:] == [["systemctl", "disable", "rpcbind.service"]]
 
 
 def test_supervisor_reports_errors_in_words() -> None:

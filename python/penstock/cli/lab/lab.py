@@ -263,7 +263,9 @@ def doctor_command(
         packages = sorted({package for kind in possible for package in missing(kind).packages})
         if packages:
             require_root(packages)
-            install(packages)
+            if disabled := install(packages):
+                units = ", ".join(disabled)
+                out().print(f"disabled, because a laboratory starts its own: {units}", markup=False)
         for kind in possible:
             if missing(kind).besides:
                 kind.install()
