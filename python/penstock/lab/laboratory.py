@@ -4,6 +4,7 @@ Single-threaded: requests are served one after the other.
 """
 
 import contextlib
+import math
 import os
 import time
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from penstock.lab.systems.all import SYSTEMS, system_named
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.problems import words_of
 from penstock.model.text import counted
+from penstock.model.units import human_size
 
 _PROBE = ".penstock-probe"
 _PROBE_BYTES = b"first byte\n"
@@ -248,6 +250,12 @@ def require_possible(request: LabRequest) -> None:
     if request.disk_bytes_per_s is not None and disks.kind != "loop" and kind.DISK != "device":
         raise UsageError(
             "a limit of the disks requires disks of kind loop", "use --disks loop:SIZE, or disks=loop:SIZE"
+        )
+    if disks.kind == "ram" and disks.size_bytes >= (request.server_memory_bytes or math.inf):
+        raise UsageError(
+            f"--server-memory {human_size(request.server_memory_bytes or 0)} includes the disk of the server,"
+            f" {disks.option}: the kernel would kill the server when its disk fills",
+            "use more --server-memory than the size of the disk, or --disks loop",
         )
     if request.servers < kind.SERVERS_MIN:
         least = counted(kind.SERVERS_MIN, "server")

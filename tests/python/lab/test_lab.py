@@ -333,6 +333,10 @@ def test_given_folders_get_their_own_folders(run: Run, name: str, tmp_path: Path
             ["--disks loop:9999TiB: the file system of", "use at most"],
         ),
         (["up", "xfs", "--disks", "ram:9999TiB"], ["--disks ram:9999TiB: 1 disk", "available memory"]),
+        (
+            ["up", "moosefs", "--disks", "ram:512MiB", "--server-memory", "512MiB"],
+            ["--server-memory 512 MiB includes the disk", "--disks ram:512MiB"],
+        ),
         (["up", "xfs", "--disks", "tape"], ["tape", "loop:8GiB"]),
         (["up", "xfs", "--disks", "dir:/no/such"], ["/no/such"]),
         (["up", "moosefs", "--option", "goal=99"], ["goal", "9"]),
