@@ -10,10 +10,13 @@ from laboratories import Run, requires
 
 from penstock.lab import disks
 from penstock.lab.conformance import files
-from penstock.lab.conformance.check import BrokenError, NotApplicableError, Place
+from penstock.lab.conformance import run as conformance
+from penstock.lab.conformance.check import BrokenError, Finding, NotApplicableError, Outcome, Place
 from penstock.lab.conformance.faults import full_system
 from penstock.lab.conformance.model import random_operations
+from penstock.lab.conformance.run import CHECKS
 from penstock.lab.disks import Disks, growth_problem, growth_warning, require_memory
+from penstock.lab.request import LabState, NodeState
 from penstock.model.errors import UsageError
 
 NAME = f"t{os.getpid()}-conform"
@@ -24,6 +27,10 @@ class NoFaults:
     def kill_server(self, number: int) -> None: ...
     def start_server(self, number: int) -> None: ...
     def wait_until_healed(self) -> None: ...
+
+
+def node_state(name: str, state: str = "up", mount: str = "") -> NodeState:
+    return NodeState(name=name, address="", processes=0, state=state, mount=mount)
 
 
 def place(first: Path, second: Path) -> Place:
@@ -114,6 +121,61 @@ def laboratory(run: Run) -> Iterator[Callable[..., list[dict[str, str]]]]:
 
     yield conform
     run("lab", "down", NAME)
+
+
+@pytest.fixture
+def silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A laboratory of two folders, whose first check leaves files and does not answer."""
+    nodes = [node_state(f"client-{n}", mount=str(tmp_path)) for n in (1, 2)]
+    state = LabState(name="silent", system="xfs", title="XFS", state="up", nodes=nodes)
+
+    def silent(_: str, promise: str, below: str) -> tuple[Finding, str]:
+        (tmp_path / below).mkdir()
+        (tmp_path / below / "left").touch()
+        outcome: Outcome = "kept" if promise != next(iter(CHECKS)) else "no answer"
+        return Finding(promise=promise, outcome=outcome, detail=str(len(list(tmp_path.iterdir())))), ""
+
+    monkeypatch.setattr(conformance, "_in_a_process", silent)
+    monkeypatch.setattr(conformance, "state_of", lambda _: state)
+    monkeypatch.setattr(conformance, "mount_of", lambda _: tmp_path)
+    return tmp_path
+
+
+def test_files_of_a_check_without_an_answer_are_removed_before_the_next(silent: Path) -> None:
+    found = list(conformance.conform("silent", [], lambda _: None))
+    assert [each.detail for each in found] == ["1"] * len(CHECKS)
+    assert [each.outcome for each in found[:2]] == ["no answer", "kept"]
+    assert not list(silent.iterdir())
+
+
+def test_checks_after_files_that_cannot_be_removed_are_not_blamed(
+    silent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert silent.is_dir()
+    monkeypatch.setattr(conformance, "_ends", lambda *_: False)
+    first, *later = conformance.conform("silent", [], lambda _: None)
+    assert first.outcome == "no answer"
+    assert {each.outcome for each in later} == {"not applicable"}
+    why = 'not checked: the files of "closed files are seen by other clients" could not be removed'
+    assert {each.detail for each in later} == {why}
+
+
+def test_servers_that_a_check_left_failed_are_healed(silent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clients = [node_state(f"client-{n}", mount=str(silent)) for n in (1, 2)]
+    first, second = (node_state(f"server-{n}", state="failed") for n in (1, 2))
+    before = LabState(name="silent", system="xfs", title="XFS", state="up", nodes=[*clients, first])
+    after = before.model_copy(update={"nodes": [*clients, first, second]})
+    states = iter([before])
+    monkeypatch.setattr(conformance, "state_of", lambda _: next(states, after))
+    asked: list[tuple[str, int | None]] = []
+
+    def ask(_: object, what: str, number: int | None = None) -> dict[str, bool]:
+        asked.append((what, number))
+        return {"has_healed": True}
+
+    monkeypatch.setattr(conformance, "ask", ask)
+    list(conformance.conform("silent", ["holes"], lambda _: None))
+    assert asked == [("heal", 2), ("has_healed", None)]
 
 
 @pytest.mark.slow

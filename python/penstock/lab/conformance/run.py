@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from penstock.lab.conformance import faults, files
 from penstock.lab.conformance.check import (
@@ -28,7 +29,7 @@ from penstock.lab.request import LabState
 from penstock.lab.storage import mount_of
 from penstock.model.errors import PenstockError, UsageError
 
-_ENDS_WITHIN_S = 400.0
+_ENDS_WITHIN_S, _KILLED_WITHIN_S = 400.0, 10.0
 _HEALS_WITHIN_S = 120.0
 
 # Those that kill a client are the last: it does not come back.
@@ -93,16 +94,56 @@ def conform(name: str, only: Sequence[str], tell: Callable[[str], None]) -> Iter
     mount_of(state)
     for unknown in set(only) - set(CHECKS):
         raise UsageError(f"check {unknown!r} does not exist", f"checks: {'; '.join(CHECKS)}")
+    obstacle, failed_before = "", _failed(state)
     for promise in CHECKS:
-        if not only or promise in only:
-            tell(promise)
-            yield _in_a_process(name, promise)
+        if only and promise not in only:
+            continue
+        if obstacle:
+            yield Finding(promise=promise, outcome="not applicable", detail=f"not checked: {obstacle}")
+            continue
+        tell(promise)
+        below = f"conformance-{uuid.uuid4().hex[:8]}"
+        try:
+            found, obstacle = _in_a_process(name, promise, below)
+            yield found
+        finally:
+            obstacle = obstacle or _left_by(name, promise, Path(mounts[0], below), failed_before)
 
 
-def _in_a_process(name: str, promise: str) -> Finding:
-    begin = time.monotonic()
+def _failed(state: LabState) -> set[int]:
+    servers = [node for node in state.nodes if node.name.startswith("server")]
+    return {number for number, node in enumerate(servers, 1) if node.state in ("failed", "stalled")}
+
+
+def _left_by(name: str, promise: str, folder: Path, failed_before: set[int]) -> str:
+    """Heals and removes what a check left. Returns why no further check is possible; empty: one is."""
+    try:
+        if failed := _failed(state_of(place_of(name))) - failed_before:
+            for number in failed:
+                ask(place_of(name), "heal", number=number)
+            _Laboratory(name).wait_until_healed()
+    except (PenstockError, BrokenError) as error:
+        return f'after "{promise}": {error}'
+    remover = subprocess.Popen(["rm", "-rf", folder])
+    is_removed = _ends(remover, _ENDS_WITHIN_S) and remover.returncode == 0
+    return "" if is_removed else f'the files of "{promise}" could not be removed'
+
+
+def _ends(process: "subprocess.Popen[Any]", within_s: float) -> bool:
+    """Kills it otherwise. It may hang in the kernel until the laboratory is taken down."""
+    try:
+        process.wait(timeout=within_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return False
+    return True
+
+
+def _in_a_process(name: str, promise: str, below: str) -> tuple[Finding, str]:
+    """Returns why no further check is possible, too. `below`: the new folder of the check."""
+    begin, obstacle = time.monotonic(), ""
     process = subprocess.Popen(
-        [sys.executable, "-m", "penstock.lab.conformance.run", name, promise],
+        [sys.executable, "-m", "penstock.lab.conformance.run", name, promise, below],
         stdout=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
         text=True,
@@ -113,7 +154,9 @@ def _in_a_process(name: str, promise: str) -> Finding:
         process.kill()
         raise
     except subprocess.TimeoutExpired:
-        process.kill()  # it may hang in the kernel until the laboratory is taken down
+        process.kill()
+        if not _ends(process, _KILLED_WITHIN_S):
+            obstacle = f'the process of "{promise}" does not end, and may hold files and space'
         found = Finding(promise=promise, outcome="no answer", detail=f"no answer within {_ENDS_WITHIN_S:g} s")
     else:
         last = output.strip().splitlines()[-1:] or [""]
@@ -123,7 +166,7 @@ def _in_a_process(name: str, promise: str) -> Finding:
             found = Finding(
                 promise=promise, outcome="broken", detail=f"the check failed: exit code {process.returncode}"
             )
-    return found.model_copy(update={"seconds": round(time.monotonic() - begin, 2)})
+    return found.model_copy(update={"seconds": round(time.monotonic() - begin, 2)}), obstacle
 
 
 def _unfillable(name: str, servers: Sequence[str]) -> str:
@@ -143,9 +186,8 @@ def _memory(disk: Path) -> Path:
     return images if images.exists() else disk
 
 
-def _find(state: LabState, promise: str) -> Finding:
+def _find(state: LabState, promise: str, below: str) -> Finding:
     mounts = [Path(node.mount) for node in state.nodes if node.name.startswith("client")]
-    below = f"conformance-{uuid.uuid4().hex[:8]}"
     servers = [node for node in state.nodes if node.name.startswith("server")]
     place = Place(
         mounts[0] / below,
@@ -168,13 +210,11 @@ def _find(state: LabState, promise: str) -> Finding:
     except OSError as error:
         text = f"{os.strerror(error.errno)}" if error.errno else str(error)
         return Finding(promise=promise, outcome="broken", detail=f"an operation failed: {text}")
-    finally:
-        subprocess.run(["rm", "-rf", str(place.first)], check=False, timeout=60)
 
 
 def main() -> int:
-    name, promise = sys.argv[1:]
-    found = _find(state_of(place_of(name)), promise)
+    name, promise, below = sys.argv[1:]
+    found = _find(state_of(place_of(name)), promise, below)
     print(json.dumps(found.model_dump()))
     return 0
 
