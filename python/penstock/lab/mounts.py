@@ -22,11 +22,22 @@ class Mount:
     """minor number of its device, which is the number of its connection for FUSE"""
     kind: str
 
+    @property
+    def is_fuse(self) -> bool:
+        return self.kind.startswith("fuse") and self.kind != "fusectl"
+
 
 def mounts_below(*folders: Path) -> list[Mount]:
     """The newest first, so that what lies on another one comes before it. Folders are without links."""
     found = [each for each in _table() if any(each.at.is_relative_to(folder) for folder in folders)]
     return found[::-1]
+
+
+def connections_below(*folders: Path) -> list[Mount]:
+    """FUSE file systems that are mounted below folders only: one of a user may be bound into them."""
+    inside = mounts_below(*folders)
+    elsewhere = {each.number for each in _table() if each.is_fuse and each not in inside}
+    return [each for each in inside if each.is_fuse and each.number not in elsewhere]
 
 
 def _table() -> Iterator[Mount]:
@@ -42,8 +53,6 @@ def _table() -> Iterator[Mount]:
 
 def abort(mount: Mount) -> None:
     """Aborts a FUSE connection: processes that wait for it get an error, and can be killed."""
-    if not mount.kind.startswith("fuse") or mount.kind == "fusectl":
-        return
     try:
         (_CONNECTIONS / mount.number / "abort").write_text("1")
     except OSError:

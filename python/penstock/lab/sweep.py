@@ -10,7 +10,7 @@ from pathlib import Path
 from penstock.lab.cgroups import unlimit_device
 from penstock.lab.commands import SYSTEM_PATH, run
 from penstock.lab.ground import GROUND
-from penstock.lab.mounts import abort, detach, make_private, mounts_below, remove_tree
+from penstock.lab.mounts import abort, connections_below, detach, make_private, mounts_below, remove_tree
 from penstock.lab.place import DISKS, MARK, Place
 from penstock.model.errors import PenstockError
 
@@ -47,7 +47,7 @@ def _problems_of(step: Callable[[Place], None], place: Place) -> list[str]:
 
 def _abort(place: Place) -> None:
     """A process that waits for a FUSE file system cannot be killed otherwise."""
-    for mount in mounts_below(*_folders(place)):
+    for mount in connections_below(*_folders(place)):
         abort(mount)
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from laboratories import SMALL, Run, free_name, requires, traces, up, watchers
 
+from penstock.lab import mounts
 from penstock.lab import place as place_module
-from penstock.lab.mounts import mounts_below, remove_tree
+from penstock.lab.mounts import Mount, connections_below, mounts_below, remove_tree
 from penstock.lab.place import DISKS, MARK, Place, places
 from penstock.model.errors import PenstockError, UsageError
 
@@ -61,6 +62,21 @@ def test_a_shared_mount_of_a_user_stays_mounted_elsewhere(run: Run, name: str, t
         assert {each.at for each in mounts_below(host)} == {host, host / "sub"}
     finally:
         subprocess.run(["umount", "--recursive", str(host)], check=False)
+
+
+def test_a_fuse_file_system_of_a_user_that_is_bound_into_it_is_not_aborted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lab = Path("/run/penstock-lab/a")
+    table = [
+        Mount(Path("/mnt/remote"), "51", "fuse.sshfs"),
+        Mount(lab / "client-1/mount", "52", "fuse.mfs"),
+        Mount(lab / "client-1/mount/remote", "51", "fuse.sshfs"),
+        Mount(lab / "server-1/disk", "53", "xfs"),
+        Mount(Path("/data"), "52", "xfs"),  # minor numbers of other drivers mean nothing
+    ]
+    monkeypatch.setattr(mounts, "_table", lambda: table)
+    assert connections_below(lab) == [table[1]]
 
 
 def test_trees_end_at_other_file_systems(tmp_path: Path) -> None:
