@@ -91,7 +91,7 @@ def _guarded(place: Place, log: IO[bytes]) -> "subprocess.Popen[str]":
         )
     try:
         return subprocess.Popen(
-            [sys.executable, "-m", "penstock.lab.supervisor", str(lock), place.name],
+            [sys.executable, "-m", "penstock.lab.supervisor", str(lock), place.name, str(place.root)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

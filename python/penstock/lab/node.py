@@ -7,7 +7,6 @@ from pathlib import Path
 
 from penstock.lab.commands import SYSTEM_PATH, run
 from penstock.lab.network import Network
-from penstock.lab.place import ROOT
 from penstock.lab.processes import Processes
 from penstock.model.errors import PenstockError
 
@@ -91,10 +90,15 @@ class Node:
 
     def empty_run(self) -> dict[Path, Path]:
         """Covers /run with a directory of the node, in which laboratories stay visible; for `covers`."""
-        own = self.folder / "run"
-        laboratories = own / ROOT.relative_to("/run")
+        own, root = self.folder / "run", self._root
+        laboratories = own / root.relative_to("/run")
         laboratories.mkdir(parents=True, exist_ok=True)
-        return {ROOT: laboratories, own: Path("/run")}
+        return {root: laboratories, own: Path("/run")}
+
+    @property
+    def _root(self) -> Path:
+        """Where all laboratories are."""
+        return self.folder.parents[1]
 
     def _inside(self, command: Sequence[str | Path], covers: Mapping[Path, Path] | None) -> list[str]:
         inner = [*self.network.inside(self.name), *map(str, command)]
@@ -104,7 +108,7 @@ class Node:
         return [
             "env",
             f"PENSTOCK_OWN={self.folder.parent}",
-            f"PENSTOCK_LABS={ROOT}",
+            f"PENSTOCK_LABS={self._root}",
             "unshare",
             "--mount",
             "--propagation",

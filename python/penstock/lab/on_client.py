@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Sequence
 
 from penstock.lab.ground import GROUND
-from penstock.lab.place import Place
+from penstock.lab.place import place_of
 from penstock.lab.request import LabState
 from penstock.model.errors import UsageError
 from penstock.model.text import counted
@@ -29,7 +29,7 @@ def run_on(state: LabState, client: int, command: Sequence[str]) -> int:
         "PENSTOCK_LAB_URL": state.url,
         **state.environment,
     }
-    inside = GROUND.at_client(Place(state.name), node.name)
+    inside = GROUND.at_client(place_of(state.name), node.name)
     process = subprocess.Popen([*inside, *command], env={**os.environ, **variables})
     try:
         code = process.wait()

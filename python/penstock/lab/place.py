@@ -12,7 +12,7 @@ from pathlib import Path
 
 from penstock.lab.mounts import remove_tree
 from penstock.lab.user import (
-    folder_of_laboratories,
+    folders_of_laboratories,
     is_own_folder,
     make_folder_of_laboratories,
     make_own_folder,
@@ -21,7 +21,8 @@ from penstock.lab.user import (
 from penstock.model.errors import PenstockError, UsageError
 from penstock.model.laboratories import FOLDER_OF_ROOT
 
-ROOT = folder_of_laboratories()
+ROOTS = folders_of_laboratories()
+ROOT = ROOTS[0]
 DISKS = Path("/var/tmp/penstock-lab")
 MARK = ".penstock-lab"
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,29}")
@@ -30,11 +31,12 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,29}")
 @dataclass(frozen=True)
 class Place:
     name: str
+    root: Path = ROOT
 
     @property
     def folder(self) -> Path:
         """Configurations, logs, mount points and namespaces."""
-        return ROOT / self.name
+        return self.root / self.name
 
     @property
     def socket(self) -> Path:
@@ -80,7 +82,7 @@ class Place:
             own = folder.parent.resolve(strict=True) / folder.name
         except OSError as error:
             raise UsageError(f"--folder: {folder.parent} does not exist", "create it") from error
-        if own.is_relative_to(ROOT) or any((above / MARK).exists() for above in own.parents):
+        if any(map(own.is_relative_to, ROOTS)) or any((above / MARK).exists() for above in own.parents):
             raise UsageError(f"{own} lies in a laboratory", "choose another --folder")
         self._links.mkdir(exist_ok=True)
         link = self._links / str(len(list(self._links.iterdir())))
@@ -135,7 +137,7 @@ class Place:
 
     @property
     def lock(self) -> Path:
-        return ROOT / f".{self.name}.lock"
+        return self.root / f".{self.name}.lock"
 
 
 def place_of(name: str) -> Place:
@@ -145,19 +147,31 @@ def place_of(name: str) -> Place:
             f"{name!r} cannot be the name of a laboratory",
             "use up to 30 lower-case letters, digits and hyphens, the first one a letter",
         )
-    return Place(name)
+    there = [Place(name, root) for root in _roots()]
+    return next((each for each in there if each.folder.exists() or each.lock.exists()), Place(name))
+
+
+def _roots() -> list[Path]:
+    """Those in which no other user could have put something."""
+    return [root for root in ROOTS if is_own_folder(root)]
+
+
+def own_root_of(path: Path) -> Path | None:
+    """Returns the user's own folder of laboratories in which a path lies."""
+    return next((each for each in ROOTS if path.is_relative_to(each) and path != each), None)
 
 
 def root_of(path: Path) -> Path | None:
     """Returns the folder of laboratories in which a path lies, the user's own or root's; None: neither."""
-    return next((each for each in (ROOT, FOLDER_OF_ROOT) if path.is_relative_to(each) and path != each), None)
+    of_root = path.is_relative_to(FOLDER_OF_ROOT) and path != FOLDER_OF_ROOT
+    return own_root_of(path) or (FOLDER_OF_ROOT if of_root else None)
 
 
 def places() -> list[Place]:
     """Of laboratories that are up, and of what others left behind."""
-    names = {each.name for each in ROOT.iterdir() if each.is_dir()} if ROOT.is_dir() else set[str]()
+    names = {each.name for root in _roots() for each in root.iterdir() if each.is_dir()}
     names |= {name for name, _ in _orphans()}
-    return [Place(name) for name in sorted(names) if _NAME.fullmatch(name)]
+    return [place_of(name) for name in sorted(names) if _NAME.fullmatch(name)]
 
 
 def _orphans() -> list[tuple[str, Path]]:
@@ -181,7 +195,7 @@ def _name_of_orphan(folder: Path) -> str:
 
 def locked(place: Place) -> int | None:
     """Returns a descriptor that holds the lock as long as a process has it; None if it is held already."""
-    make_folder_of_laboratories(ROOT)
+    make_folder_of_laboratories(place.root)
     while True:
         descriptor = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

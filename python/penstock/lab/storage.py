@@ -7,8 +7,7 @@ from penstock.lab.clients import folders_of_clients
 from penstock.lab.control import state_of
 from penstock.lab.ground import GROUND
 from penstock.lab.mounts import mounts_below
-from penstock.lab.place import ROOT
-from penstock.lab.place import Place as LaboratoryPlace
+from penstock.lab.place import own_root_of
 from penstock.lab.place import place_of as laboratory_place
 from penstock.lab.request import LabState
 from penstock.model.errors import UsageError
@@ -32,8 +31,8 @@ def name_of_laboratory(path: str) -> str:
     """Returns the name of the laboratory that a path or `lab:NAME` is of; empty: it is of none."""
     if path.startswith(UP):
         return path.removeprefix(UP).partition("/")[0]
-    own = Path(path)
-    return own.relative_to(ROOT).parts[0] if own.is_relative_to(ROOT) and own != ROOT else ""
+    root = own_root_of(Path(path))
+    return Path(path).relative_to(root).parts[0] if root is not None else ""
 
 
 def start_at(place: Place, team: Ranks | None = None) -> Start:
@@ -53,7 +52,8 @@ def start_at(place: Place, team: Ranks | None = None) -> Start:
 
 
 def _group_of(folder: Path) -> Group | None:
-    words = folder.relative_to(ROOT).parts if folder.is_relative_to(ROOT) else ()
+    root = own_root_of(folder)
+    words = folder.relative_to(root).parts if root is not None else ()
     return Group(*words[:2]) if len(words) > 1 else None
 
 
@@ -64,7 +64,7 @@ def is_visible(state: LabState) -> bool:
 
 def inside_of(state: LabState) -> list[str]:
     """Returns the prefix of a program that sees its mount points; empty: all programs do, or it has none."""
-    return GROUND.at_mounts(LaboratoryPlace(state.name)) if state.mount and not is_visible(state) else []
+    return GROUND.at_mounts(laboratory_place(state.name)) if state.mount and not is_visible(state) else []
 
 
 def mount_of(state: LabState) -> Path:
@@ -87,6 +87,6 @@ def storage_of(state: LabState) -> Place:
         return mount_of(state)
     return StorageUrl(
         state.url,
-        tuple(GROUND.on_client(LaboratoryPlace(state.name), _FIRST)),
+        tuple(GROUND.on_client(laboratory_place(state.name), _FIRST)),
         tuple(state.environment.items()),
     )

@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import traceback
+from pathlib import Path
 from typing import Any, NoReturn
 
 from penstock.lab.ground import GROUND
@@ -33,9 +34,9 @@ _REQUEST_WITHIN_S = 10.0
 
 
 def main() -> int:
-    """The guard. Its input is the request; its arguments the descriptor of the lock, and the name."""
+    """The guard. Its input is the request; its arguments are the descriptor of the lock, name and root."""
     os.umask(0o022)
-    lock, place = int(sys.argv[1]), Place(sys.argv[2])
+    lock, place = int(sys.argv[1]), Place(sys.argv[2], Path(sys.argv[3]))
     # The command handles Ctrl-C. A closed terminal must not end the laboratory.
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

@@ -9,6 +9,9 @@ from pathlib import Path
 from penstock.model.errors import PenstockError
 from penstock.model.laboratories import FOLDER_OF_ROOT
 
+_SESSIONS = Path("/run/user")
+"""of systemd: a folder for each user who is logged in"""
+
 
 @cache
 def ordinary_user() -> int | None:
@@ -19,15 +22,14 @@ def ordinary_user() -> int | None:
     return outside if (inside, count) == (0, 1) else None
 
 
-def folder_of_laboratories() -> Path:
-    """It may not exist yet."""
+def folders_of_laboratories() -> list[Path]:
+    """New ones are in the first; sessions with another environment have used the others. None may exist."""
     user = ordinary_user()
     if user is None:
-        return FOLDER_OF_ROOT
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    if runtime.startswith("/") and Path(runtime).is_dir() and Path(runtime).stat().st_uid == os.geteuid():
-        return Path(runtime).resolve() / "penstock-lab"
-    return Path(f"/tmp/penstock-lab-{user}")
+        return [FOLDER_OF_ROOT]
+    runtime = [_SESSIONS / str(user), Path(os.environ.get("XDG_RUNTIME_DIR", ""))]
+    own = [each.resolve() for each in runtime if each.is_absolute() and is_own_folder(each.resolve())]
+    return [*(each / "penstock-lab" for each in dict.fromkeys(own)), Path(f"/tmp/penstock-lab-{user}")]
 
 
 def make_folder_of_laboratories(folder: Path) -> None:

@@ -251,7 +251,7 @@ def test_a_command_that_is_killed_before_its_request_leaves_nothing(name: str) -
     assert lock is not None
     place.folder.mkdir()
     (place.folder / "of an earlier one").touch()
-    command = [sys.executable, "-m", "penstock.lab.supervisor", str(lock), name]
+    command = [sys.executable, "-m", "penstock.lab.supervisor", str(lock), name, str(ROOT)]
     guard = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[lock])
     os.close(lock)
     assert guard.wait(30) == 0

@@ -263,7 +263,7 @@ def test_data_of_a_laboratory_that_is_up_are_not_orphans(name: str, monkeypatch:
     place.folder.mkdir(parents=True)
     DISKS.mkdir(mode=0o700, exist_ok=True)
     place.make_elsewhere(DISKS / name)
-    monkeypatch.setattr(place_module, "ROOT", place.folder)  # as another runtime directory
+    monkeypatch.setattr(place_module, "ROOTS", [place.folder])  # as another runtime directory
     assert name not in [each.name for each in places()]
 
 

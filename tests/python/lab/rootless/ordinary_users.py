@@ -62,7 +62,8 @@ class User:
 
     @property
     def laboratories(self) -> Path:
-        return self.home / "run" / "penstock-lab"
+        session = Path(f"/run/user/{_USER}")
+        return (session if session.is_dir() else self.home / "run") / "penstock-lab"
 
     @property
     def lock(self) -> Path:
@@ -132,7 +133,10 @@ class User:
     def traces(self, network: str = "") -> list[str]:
         # os.walk stands a directory that vanishes, as it does while the laboratory goes.
         found = [
-            str(Path(at, each)) for at, below, files in os.walk(self.laboratories) for each in below + files
+            str(Path(at, each))
+            for at, below, files in os.walk(self.laboratories)
+            for each in below + files
+            if self.name in str(Path(at, each))
         ]
         found += [str(each) for each in Path("/var/tmp").glob(f"penstock-lab-{_USER}-{self.name}-*")]
         for process in Path("/proc").iterdir():

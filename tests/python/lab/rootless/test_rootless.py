@@ -12,6 +12,10 @@ from pathlib import Path
 import pytest
 from ordinary_users import User, new_user, open_fuse, possible, requires
 
+from penstock.lab import place as place_module
+from penstock.lab import user as user_module
+from penstock.lab.place import place_of, places
+from penstock.lab.storage import name_of_laboratory
 from penstock.lab.systems.all import SYSTEMS
 from penstock.lab.user import make_folder_of_laboratories
 from penstock.model.errors import PenstockError
@@ -151,3 +155,34 @@ def test_a_folder_that_another_user_made_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "ours").symlink_to(tmp_path / "theirs")
     with pytest.raises(PenstockError, match="another user"):
         make_folder_of_laboratories(tmp_path / "ours")
+
+
+def test_folder_of_laboratories_does_not_depend_on_the_environment_of_a_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, session = tmp_path / "given", tmp_path / "sessions" / "1234"
+    given.mkdir()
+    monkeypatch.setattr(user_module, "_SESSIONS", session.parent)
+    monkeypatch.setattr(user_module, "ordinary_user", lambda: 1234)
+    fallback = Path("/tmp/penstock-lab-1234")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(given))
+    assert user_module.folders_of_laboratories() == [given / "penstock-lab", fallback]
+    session.mkdir(parents=True)
+    found = [session / "penstock-lab", given / "penstock-lab", fallback]
+    assert user_module.folders_of_laboratories() == found
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(session))
+    assert user_module.folders_of_laboratories() == [found[0], fallback]
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    assert user_module.folders_of_laboratories() == [found[0], fallback]
+
+
+def test_laboratories_of_other_sessions_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, theirs = (tmp_path / each for each in ("first", "second", "theirs"))
+    (second / "old").mkdir(parents=True)
+    (theirs / "not-mine").mkdir(parents=True)
+    os.chown(theirs, os.geteuid() + 1, -1)
+    monkeypatch.setattr(place_module, "ROOTS", [first, second, theirs])
+    assert place_of("old").folder == second / "old"
+    assert "old" in [each.name for each in places()]
+    assert "not-mine" not in [each.name for each in places()]
+    assert name_of_laboratory(str(second / "old" / "client-1" / "mount")) == "old"
