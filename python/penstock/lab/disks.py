@@ -17,6 +17,7 @@ from penstock.model.text import counted
 from penstock.model.units import human_size, parse_size, size_within
 
 _FORM = re.compile(r"(?P<kind>loop|ram|dir)(:(?P<what>.+))?")
+_SPECIAL = re.compile(r"[^\w./@:+~-]")
 _DEFAULT_BYTES = {"loop": 8 << 30, "ram": 2 << 30}
 _BYTES_MIN = 320 << 20  # what xfs requires at least, and room for data
 _FILE_SYSTEMS = {
@@ -47,6 +48,12 @@ class Disks:
             for each in folders:
                 if not each.is_absolute() or not each.is_dir():
                     raise UsageError(f"--disks {text}: {each} is not a folder with an absolute path")
+                if _SPECIAL.search(str(each.resolve())):
+                    raise UsageError(
+                        f"--disks {text}: {each.resolve()} contains a space or a special character, which"
+                        " configurations of servers do not allow",
+                        "use a folder of another name, or --disks loop",
+                    )
             return cls("dir", folders=folders)
         kind: Literal["loop", "ram"] = "loop" if form["kind"] == "loop" else "ram"
         try:

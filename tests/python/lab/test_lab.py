@@ -36,12 +36,13 @@ from penstock.cli.lab import lab as lab_commands
 from penstock.lab import packages
 from penstock.lab import sweep as sweep_module
 from penstock.lab.control import ask, laboratories
+from penstock.lab.disks import Disks
 from penstock.lab.laboratory import failures_max
 from penstock.lab.place import ROOT, Place, is_up, locked, place_of
 from penstock.lab.supervisor import error_words
 from penstock.lab.targets import request_of
 from penstock.model.bench.runs import Run as BenchRun
-from penstock.model.errors import PenstockError
+from penstock.model.errors import PenstockError, UsageError
 
 pytestmark = requires("moosefs")
 # The least and the most that there is: a file system of the kernel, and one with servers.
@@ -352,6 +353,19 @@ def test_wrong_usage_is_named(run: Run, arguments: list[str], words: list[str]) 
     done = run("lab", *arguments)
     assert done.returncode == 2, done.stderr
     assert all(word in done.stderr for word in words), done.stderr
+
+
+@pytest.mark.parametrize("name_of_folder", ["with space", 'quote"', "per%cent"])
+def test_folder_that_configurations_of_servers_would_not_quote_is_refused(
+    tmp_path: Path, name_of_folder: str
+) -> None:
+    (tmp_path / name_of_folder).mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / name_of_folder)
+    for each in (tmp_path / name_of_folder, link):
+        with pytest.raises(UsageError, match="special character"):
+            Disks.parse(f"dir:{each}")
+    assert Disks.parse(f"dir:{tmp_path}").folders == (tmp_path,)
 
 
 @pytest.mark.parametrize("disk", ["loop:8GiB", "loop:400MiB"])
