@@ -17,10 +17,13 @@ from pathlib import Path
 from penstock.lab.controllers import Controllers
 from penstock.lab.processes import Processes
 from penstock.model.errors import PenstockError
+from penstock.model.problems import reason_of
 
 _TREE = "penstock-lab"
 _LIMITED = ("cpu", "memory", "blkio")  # of version 1
 _PERIOD_US = 100_000
+_ABSENT = (errno.ENOENT, errno.ENODEV, errno.EACCES, errno.EPERM)
+"""of a file that the kernel does not have and that cannot be created, or whose group has ended"""
 _ENDS_WITHIN_S = 20.0
 _RANK = "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}"
 """its number, as Open MPI and MPICH have it"""
@@ -176,21 +179,28 @@ class Group(Processes):
         return [root if each == "blkio" else root / self._below for each, root in roots.items()]
 
     def _write(self, file: str, value: str) -> bool:
-        try:
-            (_mounted()[""] / self._below / file).write_text(value)
-        except OSError:
-            return False
-        return True
+        """Returns False if there is no such file. Raises PenstockError if the kernel refuses the value."""
+        return _is_set(_mounted()[""] / self._below / file, value)
 
     def _write_version_1(self, controller: str, file: str, value: str) -> None:
-        if controller not in _mounted():
+        tree = _mounted().get(controller)
+        if tree is None or not _is_set(tree / self._below / file, value):
             raise PenstockError(f"this kernel has no control group for {controller}", "leave the limit out")
-        (_mounted()[controller] / self._below / file).write_text(value)
 
     def _folders(self, top: Path) -> Iterator[Path]:
         """The deepest first."""
         for folder, _, _ in os.walk(top, topdown=False):
             yield Path(folder)
+
+
+def _is_set(file: Path, value: str) -> bool:
+    try:
+        file.write_text(value)
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return False
+        raise PenstockError(f"the kernel refuses {value!r} for {file}: {reason_of(error)}") from error
+    return True
 
 
 def joining_by_rank(groups: Sequence[Group]) -> list[str]:

@@ -18,7 +18,7 @@ class LabRequest(BaseModel):
     link_bytes_per_s: float | None = Field(None, gt=0, allow_inf_nan=False)
     disk_bytes_per_s: float | None = Field(None, gt=0, allow_inf_nan=False)
     """of each server's disk, in each direction; None: no limit"""
-    server_cpus: float | None = Field(None, ge=0.01, allow_inf_nan=False)
+    server_cpus: float | None = Field(None, ge=0.01, le=8192, allow_inf_nan=False)
     """of each server; None: no limit"""
     server_memory_bytes: int | None = Field(None, ge=16 << 20)
     options: dict[str, str] = {}

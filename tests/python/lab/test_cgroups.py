@@ -13,6 +13,7 @@ from laboratories import free_name
 from penstock.lab import cgroups
 from penstock.lab.cgroups import Group
 from penstock.lab.controllers import Controllers
+from penstock.model.errors import PenstockError
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or cgroups.problem() is not None, reason="a control group requires root"
@@ -41,6 +42,16 @@ def test_a_process_that_joined_late_does_not_keep_a_group(name: str) -> None:
         assert len(group.processes()) == 1
         Group(name).remove()
     assert not Group(name).exists()
+
+
+def test_a_value_that_the_kernel_refuses_is_named(name: str) -> None:
+    group = Group(name, "server-1")
+    group.make()
+    try:
+        with pytest.raises(PenstockError, match=r"the kernel refuses '100( 100000)?' for .*/cpu\."):
+            group.limit_processors(0.001)
+    finally:
+        group.remove()
 
 
 @pytest.fixture

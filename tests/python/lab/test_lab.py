@@ -387,6 +387,9 @@ def test_doctor_lists_incomplete_systems_and_reports_an_error_only_for_named_one
     assert re.search(r"not ready here: [0-9]+ systems", every.stdout)
     assert "--install" in every.stdout
     assert every.stderr == ""
+    lacking.besides = "Hadoop 3.4.1"
+    besides = CliRunner().invoke(application, ["lab", "doctor", "hdfs"])
+    assert "Hadoop 3.4.1: penstock lab doctor hdfs --install" in besides.stdout
     named = CliRunner().invoke(application, ["lab", "doctor", "moosefs"])
     assert named.exit_code == 1
     assert "error: 1 system cannot be brought up here" in named.stderr

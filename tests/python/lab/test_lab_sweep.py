@@ -197,6 +197,7 @@ def test_faults_compose(run: Run, name: str) -> None:
     [
         (["--server-cpus", "0"], "--server-cpus"),
         (["--server-cpus", "nan"], "--server-cpus"),
+        (["--server-cpus", "100000"], "--server-cpus: 100000 exceeds the maximum of 8192"),
         (["--server-memory", "1KiB"], "--server-memory"),
         (["--folder", "/no/such/folder"], "/no/such"),
         (["--folder", "/run/penstock-lab/inside"], "laboratory"),

@@ -28,7 +28,7 @@ from penstock.lab.control import (
 from penstock.lab.disks import Disks, growth_warning
 from penstock.lab.ground import GROUND
 from penstock.lab.on_client import run_on
-from penstock.lab.packages import install, missing, require_root
+from penstock.lab.packages import Missing, install, missing, require_root
 from penstock.lab.place import place_of, places
 from penstock.lab.request import LabRequest, LabState
 from penstock.lab.system import System
@@ -275,7 +275,7 @@ def doctor_command(
         found = missing(kind)
         if not found.is_complete:
             incomplete.append(kind)
-        lacks = _of_kernel(kind, found.kernel) if found.kernel else found.command or found.besides
+        lacks = _of_kernel(kind, found.kernel) if found.kernel else _how_to_install(kind, found)
         need = GROUND.need_of(kind)
         state = "requires root" if found.is_complete and need else "ready" if found.is_complete else "missing"
         table.add_row(kind.NAME, state, lacks, need or kind.NEEDS_ROOT or "no", _options_text(kind))
@@ -299,6 +299,11 @@ def _list_incomplete(number: int, installable: str) -> NoReturn:
         text = f"to install what is missing: penstock lab doctor {installable} --install"
         out().print(text, markup=False, soft_wrap=True)
     raise typer.Exit(int(ExitCode.FAILED))
+
+
+def _how_to_install(kind: type[System[Any]], found: Missing) -> str:
+    """Returns the command; empty: nothing is missing."""
+    return f"{found.besides}: penstock lab doctor {kind.NAME} --install" if found.besides else found.command
 
 
 def _of_kernel(kind: type[System[Any]], lacks: str) -> str:

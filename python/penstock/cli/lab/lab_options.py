@@ -73,7 +73,7 @@ DiskRate = Annotated[
 ServerCpus = Annotated[
     float | None,
     typer.Option(
-        help="Processors that each server may use, such as 0.5. [default: no limit]",
+        help="Processors that each server may use, 0.01 to 8192, such as 0.5. [default: no limit]",
         rich_help_panel=panels.LABORATORY,
     ),
 ]
