@@ -1,5 +1,5 @@
 /// `nfs://`, through libnfs: NFS without the kernel's client, and without its page cache. Options of the URL
-/// (?version=4&uid=0&gid=0) are those of libnfs.
+/// (?version=3&uid=0&gid=0) are those of libnfs.
 
 #include <fcntl.h>
 #include <nfsc/libnfs.h>
