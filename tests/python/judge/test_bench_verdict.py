@@ -635,6 +635,41 @@ def test_writes_that_failed_or_never_ended_are_the_storages() -> None:
         assert verdict_of(step_from("rate", run)).answer == "no"
 
 
+def with_write_error(kind: str, code: str = "io", rate_hz: float = 10.0) -> Step:
+    """A run that a write ended, with the check that fails because of it."""
+    made = paced_document(rate_hz, 300, duration_s=30) if rate_hz != 10.0 else frames_document()
+    assert made.frames is not None
+    ended = made.model_copy(
+        update={
+            "frames": made.frames.model_copy(update={"written": 299, "failed": 1}),
+            "problem": "write frame-000299: Input/output error",
+            "failure": Failure(code=code, path="frame-000299", detail="write failed"),
+        }
+    )
+    run = run_of(ended, [check_complete(ended)]).model_copy(update={"meanwhile": MEANWHILE})
+    return step_from(kind, run)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("steps", [[], [full_speed(), at_rate()]])
+@pytest.mark.parametrize("kind", ["rate", "soak"])
+def test_an_error_of_the_storage_at_the_rate_is_a_no(kind: str, steps: list[Step]) -> None:
+    verdict = verdict_of(*steps, with_write_error(kind), problem="Input/output error")
+    assert verdict.answer == "no"
+    assert verdict.lost == 1
+    assert "the storage returned an error: write frame-000299: Input/output error" in verdict.reasons[0]
+
+
+def test_an_error_of_the_storage_at_another_rate_leaves_no_yes() -> None:
+    for step in (with_write_error("search", rate_hz=20.0), with_write_error("full speed", rate_hz=0.0)):
+        verdict = verdict_of(full_speed(), at_rate(), step, soak(), problem="Input/output error")
+        assert verdict.answer == "cannot tell"
+        assert "the storage returned an error" in verdict.reasons[-1]
+
+
+def test_a_full_storage_is_invalid_and_not_too_slow() -> None:
+    assert with_write_error("rate", code=NO_SPACE).outcome == "invalid"
+
+
 def slower_and_slower(share: float) -> LoadDocument:
     """Storage that carries so much less than comes."""
     records = frames_document().records

@@ -7,6 +7,7 @@ from typing import Literal
 
 from penstock.bench.judge.checks import SHORT_S, interruption_text
 from penstock.bench.judge.evidence import Measured, frame_counts, name_of, too_good, was_shared
+from penstock.bench.judge.holds import write_error, write_failed
 from penstock.bench.judge.search import RUNS_OF_AN_END, WIDTH
 from penstock.model.bench.runs import Answer, Step
 from penstock.model.text import counted
@@ -114,7 +115,7 @@ def _charged(measured: Measured, charged: Sequence[Step]) -> Decision:
     """The storage alone would not have sustained the rate."""
     lossy = [step for step in charged if frame_counts([step])[1]]
     certain = [step for step in lossy if _is_certain(step)]
-    exclusive = [step for step in certain if not was_shared(step)]
+    exclusive = [step for step in certain if write_failed(step.run) or not was_shared(step)]
     first = (exclusive or certain or lossy or charged)[0]
     reasons = [_charge(first)]
     if exclusive:
@@ -191,6 +192,8 @@ def _against(measured: Measured) -> Iterator[str]:
         if step.alone is not None and step.alone.unknown:
             yield f"{name_of(step)}: {step.shortcomings[0]}, and the cause is unknown: {step.alone.unknown}"
     for step in measured.steps:
+        if write_failed(step.run):
+            yield f"{name_of(step)}: {write_error(step.run)}"
         is_lower = 0 < step.rate_hz < measured.needed_hz
         if is_lower and step.outcome == "not held" and step.alone is not None and step.alone.certain:
             yield f"{name_of(step)}, which is less than needed: {step.shortcomings[0]}"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy
 import numpy.typing
 
-from penstock.bench.judge.checks import NO_STEAL, QUIET
+from penstock.bench.judge.checks import NO_STEAL, QUIET, is_no_space
 from penstock.bench.judge.generator_checks import IN_TIME
 from penstock.bench.statistics.own_time import OwnTimes, own_times, replay
 from penstock.bench.statistics.quantiles import latencies_ns
@@ -28,7 +28,10 @@ def outcome_of(run: Run, late_limit_s: float) -> tuple[StepOutcome, list[str], A
 
     It held where no due frame was lost, none was done more than `late_limit_s` after it was due, and the
     backlog did not grow. A run is disturbed where it did not hold, and the storage alone would have.
+    An error that the storage returned decides before anything that may make a run invalid.
     """
+    if run.frames is not None and run.frames.needed_hz and write_failed(run):
+        return "not held", [write_error(run), *_lost(run)], alone_of(run, late_limit_s)
     failed = [check for check in run.checks if check.outcome == "failed" and check.bias != "worse"]
     if failed:
         return "invalid", [check.reported for check in failed], None
@@ -40,6 +43,15 @@ def outcome_of(run: Run, late_limit_s: float) -> tuple[StepOutcome, list[str], A
         return "held", [], None
     alone = alone_of(run, late_limit_s)
     return ("not held" if alone.shortcomings else "disturbed"), shortcomings, alone
+
+
+def write_failed(run: Run) -> bool:
+    """Whether the storage returned an error for a frame, other than that it is full."""
+    return run.frames is not None and run.frames.failed > 0 and not is_no_space(run.document)
+
+
+def write_error(run: Run) -> str:
+    return f"the storage returned an error: {run.document.problem or 'a write failed'}"
 
 
 def _lost(run: Run) -> Iterator[str]:
