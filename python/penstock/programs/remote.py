@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from penstock import __version__
+from penstock.model.catalogue import Detector
 from penstock.model.errors import PenstockError
 from penstock.model.events import parse_event
 from penstock.model.text import one_short_line
@@ -29,7 +30,8 @@ _ASK = "echo clock $(date +%s); penstock --version"
 _SCRIPT = (
     "exec 3<&0; read -r PENSTOCK_TOKEN; export PENSTOCK_TOKEN;"
     ' [ -n "$PENSTOCK_TOKEN" ] || unset PENSTOCK_TOKEN;'
-    " penstock simulate {arguments} --json </dev/null 3<&- & simulator=$!;"
+    " printf %s {detector} | penstock simulate custom --file /dev/stdin {arguments} --json 3<&- &"
+    " simulator=$!;"
     " {{ cat <&3 >/dev/null 2>&1; kill $simulator; }} >/dev/null 2>&1 & watcher=$!;"
     " wait $simulator; code=$?; kill $watcher; exit $code"
 )
@@ -80,16 +82,21 @@ class RemoteDetector:
     def __init__(
         self,
         host: str,
+        detector: Detector,
         arguments: list[str],
         token: str | None,
         *,
         inbox: "queue.Queue[Message]",
         on_log: LogLine | None = None,
     ) -> None:
-        """`arguments` are those of `penstock simulate`. The token does not appear in a list of processes."""
+        """`arguments` are those of `penstock simulate`, without the detector: its catalogue is not used.
+
+        The token does not appear in a list of processes.
+        """
         self._host, self._inbox, self._on_log = host, inbox, on_log
         self._log: deque[str] = deque(maxlen=20)
-        command = _SCRIPT.format(arguments=shlex.join(arguments))
+        text = json.dumps(detector.model_dump(mode="json", exclude_defaults=True))
+        command = _SCRIPT.format(detector=shlex.quote(text), arguments=shlex.join(arguments))
         self._process = subprocess.Popen(
             [*ssh_command(), host, of_any_shell(command)],
             stdin=subprocess.PIPE,

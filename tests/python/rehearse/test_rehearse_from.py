@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import os
+import queue
 import re
 import shutil
 import signal
@@ -20,8 +22,13 @@ from warm_command import penstock, popen
 
 from penstock import __version__
 from penstock.bench.judge.exit_codes import exit_code_of
+from penstock.bench.rehearse.chain import remote_arguments
+from penstock.bench.rehearse.request import Images
+from penstock.cli.detector_choice import choose_detector
 from penstock.model.bench.rehearsals import Rehearsal
-from penstock.programs.remote import clock_ahead_s
+from penstock.model.plans import TcpTarget
+from penstock.programs.remote import RemoteDetector, clock_ahead_s
+from penstock.programs.simulate import Simulation
 
 SMALL = ("custom", "--rows", "256", "--columns", "256", "--rate", "40")
 SHORT = ("--seconds", "2", "--search-time", "0", "--soak", "0", "--yes")
@@ -173,6 +180,45 @@ def test_ssh_command_that_cannot_be_used_is_named(
     assert done.returncode == 2
     for word in words:
         assert word in done.stderr
+
+
+_STANDS_FOR_SSH = '#!/bin/sh\nfor command; do :; done\nexec sh -c "$command"\n'
+_STANDS_FOR_PENSTOCK = '#!/bin/sh\ncd "${0%/*}"; cat >detector.yaml; printf "%s\\n" "$@" >arguments\n'
+
+
+@pytest.mark.parametrize("name", ["pilatus-6m", "timepix3-quad", "rayonix-mx340-hs", "custom", "mine.yaml"])
+def test_detector_elsewhere_is_the_one_that_was_chosen_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Whatever its catalogue or its files have there."""
+    for program, text in (("ssh", _STANDS_FOR_SSH), ("penstock", _STANDS_FOR_PENSTOCK)):
+        (tmp_path / program).write_text(text, encoding="utf-8")
+        (tmp_path / program).chmod(0o755)
+    monkeypatch.setenv("PENSTOCK_SSH", str(tmp_path / "ssh"))
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    own = {"name": "It's mine; $HOME", "rows": 64, "columns": 96, "type": "float32", "rate_hz": 1e-5}
+    (tmp_path / "mine.yaml").write_text(json.dumps(own), encoding="utf-8")
+    custom = name == "custom"
+    shape = (8, 9, "int32") if custom else (None, None, None)
+    chosen = choose_detector("rehearse", str(tmp_path / name) if name.endswith("yaml") else name, *shape)
+    simulation = Simulation(frames=7, rate_hz=10.0, series_id=1, series_unique_id="x")
+    arguments = remote_arguments(Images(chosen), simulation, TcpTarget(host="10.1.2.3", port=9900))
+    with RemoteDetector("dcu", chosen, arguments, None, inbox=queue.Queue()) as sender:
+        sender._process.wait(30)
+    words = (tmp_path / "arguments").read_text(encoding="utf-8").split()
+    assert words[:4] == ["simulate", "custom", "--file", "/dev/stdin"]
+    assert words[words.index("--rate") + 1] == "10.0"
+    assert choose_detector("simulate", "custom", file=tmp_path / "detector.yaml") == chosen
+
+
+def test_rehearse_takes_the_file_of_a_detector(target: Path, tmp_path: Path) -> None:
+    own = {"name": "Mine", "rows": 64, "columns": 96, "type": "uint16"}
+    (tmp_path / "mine.yaml").write_text(json.dumps(own), encoding="utf-8")
+    done = penstock(
+        "rehearse", "custom", str(target), "--file", str(tmp_path / "mine.yaml"), "--rate", "40", "--dry-run"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Mine at 40 Hz: frames" in done.stdout
 
 
 def test_sender_elsewhere_needs_an_address_of_this_machine(target: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from penstock.bench.rehearse.request import RehearsalRequest
+from penstock.bench.rehearse.request import Images, RehearsalRequest
 from penstock.bench.rehearse.stages import is_working
 from penstock.model.errors import PenstockError
 from penstock.model.events import (
@@ -200,9 +200,9 @@ class Chain:
         )
         if request.sender:
             token = self._target.token if isinstance(self._target, TcpTarget) else None
-            arguments = remote_arguments(request, simulation, self._target)
+            arguments = remote_arguments(images, simulation, self._target)
             with RemoteDetector(
-                request.sender, arguments, token, inbox=self._inbox, on_log=self._on_log
+                request.sender, images.detector, arguments, token, inbox=self._inbox, on_log=self._on_log
             ) as remote:
                 yield remote
             return
@@ -347,24 +347,12 @@ def _elements(plan: RecorderPlan) -> tuple[int, int] | None:
     return None
 
 
-def remote_arguments(request: RehearsalRequest, simulation: Simulation, target: Target) -> list[str]:
+def remote_arguments(images: Images, simulation: Simulation, target: Target) -> list[str]:
     """Returns the arguments of `penstock simulate` on another machine that send the same series."""
-    images = request.images
-    name = "custom" if images.detector.name == "custom" else request.name
-    arguments = [name, "--frames", str(simulation.frames)]
+    arguments = ["--frames", str(simulation.frames)]
     arguments += ["--rate", repr(simulation.rate_hz) if simulation.rate_hz else "max"]
     arguments += ["--series-name", simulation.series_unique_id, "--series-id", str(simulation.series_id)]
     arguments += ["--encoding", simulation.encoding]
-    if name == "custom" and not images.replayed:
-        detector = images.detector
-        arguments += [
-            "--rows",
-            str(detector.rows),
-            "--columns",
-            str(detector.columns),
-            "--type",
-            detector.type,
-        ]
     if images.ratio is not None:
         arguments += ["--ratio", repr(images.ratio)]
     for path in images.replayed:

@@ -25,6 +25,7 @@ from penstock.cli.campaign.report import ReportFile
 from penstock.cli.common import answers, out, print_json, require_new, size_option, warn
 from penstock.cli.detector_choice import (
     CustomColumns,
+    CustomFile,
     CustomRows,
     CustomType,
     DetectorName,
@@ -149,6 +150,7 @@ def rehearse_command(
         ),
     ] = None,
     replay_memory: ReplayMemory = "2GiB",
+    file: CustomFile = None,
     rows: CustomRows = None,
     columns: CustomColumns = None,
     type_: CustomType = None,
@@ -210,8 +212,10 @@ def rehearse_command(
     3: cannot tell; 4: invalid; 5: it was interrupted or a step failed,
     and the answer is not a no.
     """
-    of_images = bool(replay) and detector == CUSTOM and (rows, columns, type_) == (None, None, None)
-    chosen = replayed_custom() if of_images else choose_detector("rehearse", detector, rows, columns, type_)
+    of_images = bool(replay) and detector == CUSTOM and (rows, columns, type_, file) == (None,) * 4
+    chosen = (
+        replayed_custom() if of_images else choose_detector("rehearse", detector, rows, columns, type_, file)
+    )
     rate_hz = rate_of(chosen, rate)
     if listen and not sender:
         raise UsageError(
