@@ -8,6 +8,7 @@ from penstock.bench.rehearse.answer import Evidence, advice_of, answer_of
 from penstock.model.bench.rehearsals import RehearsalAnswer, RehearsalStep, SeriesAccount, Stage, StageUse
 from penstock.model.bench.runs import Search
 from penstock.model.configuration import Configuration
+from penstock.model.findings import Finding
 from penstock.model.plans import RecorderPlan
 
 NEEDED = 25.0
@@ -16,9 +17,11 @@ NEEDED = 25.0
 def step(outcome: str = "held", **fields: Any) -> RehearsalStep:
     """20 s at the needed rate, unless `fields` say otherwise."""
     sent, missing, different = 500, fields.pop("missing", 0), fields.pop("different", 0)
+    found = [Finding(level="error", what="a checksum is wrong")] if fields.pop("corrupt", False) else []
     account = SeriesAccount(
         sent=sent, received=sent - missing, written=sent - missing, damaged=0, dropped=0, lost=missing,
         compared=sent - missing, different=different, raw_bytes=8000, stored_bytes=1000,
+        findings=found,
     )  # fmt: skip
     values: dict[str, Any] = {
         "kind": "rate",
@@ -62,13 +65,40 @@ def test_all_frames_there_is_a_yes() -> None:
     assert "all 1000 frames" in reasons[0]
 
 
-@pytest.mark.parametrize("lost", [{"missing": 1}, {"different": 1}])
-def test_one_lost_or_different_frame_is_never_a_yes(lost: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    ("lost", "answer"), [({"missing": 1}, "likely no"), ({"different": 1}, "no"), ({"corrupt": True}, "no")]
+)
+def test_one_lost_or_different_frame_is_never_a_yes(lost: dict[str, int], answer: str) -> None:
     """In whichever step at or below the rate."""
-    assert answer_of(evidence(step(), step("not held", **lost)))[0] == "likely no"
-    assert answer_of(evidence(step("not held", kind="warm-up", **lost), step()))[0] == "likely no"
+    assert answer_of(evidence(step(), step("not held", **lost)))[0] == answer
+    assert answer_of(evidence(step("not held", kind="warm-up", **lost), step()))[0] == answer
     below = step("not held", kind="search", rate_hz=20.0, **lost)
-    assert answer_of(evidence(step(), below))[0] == "likely no"
+    assert answer_of(evidence(step(), below))[0] == answer
+
+
+@pytest.mark.parametrize("wrong", [{"different": 5}, {"corrupt": True}])
+@pytest.mark.parametrize(
+    ("kind", "rate_hz", "name"), [("full speed", 0.0, "unpaced: "), ("search", 50.0, "search, 50 Hz: ")]
+)
+def test_other_pixels_are_a_no_at_any_rate(
+    wrong: dict[str, Any], kind: str, rate_hz: float, name: str
+) -> None:
+    words = "5 frames differ from what was sent"
+    other = step("not held", kind=kind, rate_hz=rate_hz, shortcomings=[words], **wrong)
+    assert answer_of(evidence(step(), other, step(kind="soak"))) == ("no", 0.95, [f"{name}{words}"])
+
+
+def test_frames_that_are_lost_above_the_rate_do_not_count() -> None:
+    lost = step("not held", kind="search", rate_hz=50.0, missing=5, corrupt=True)
+    assert answer_of(evidence(step(), lost))[0] == "yes"
+
+
+@pytest.mark.parametrize("kind", ["warm-up", "soak"])
+def test_frames_that_were_not_compared_leave_a_likely_yes(kind: str) -> None:
+    unchecked = step("invalid", kind=kind, shortcomings=["300 frames could not be compared"])
+    answer, confidence, reasons = answer_of(evidence(step(), unchecked))
+    assert (answer, confidence) == ("likely yes", 0.75)
+    assert f"{kind}, 25 Hz: 300 frames could not be compared" in reasons
 
 
 def test_two_failed_runs_are_a_no() -> None:

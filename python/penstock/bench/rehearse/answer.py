@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.model.bench.rehearsals import (
+    KIND_WORDS,
     RehearsalAnswer,
     RehearsalStep,
     Stage,
@@ -50,6 +51,16 @@ class Evidence:
         ]
 
     @property
+    def corrupt(self) -> list[RehearsalStep]:
+        """Steps at any rate in which frames were stored that are not those that were sent."""
+        return [step for step in self.steps if any(each.corrupt for each in step.series)]
+
+    @property
+    def unchecked(self) -> list[RehearsalStep]:
+        """Steps at the needed rate that say nothing."""
+        return [step for step in self.steps if step.rate_hz == self.needed_hz and step.outcome == "invalid"]
+
+    @property
     def sustained_hz(self) -> float | None:
         """The highest sustained rate below each that was not."""
         if self.search is not None:
@@ -90,11 +101,20 @@ def answer_of(evidence: Evidence) -> tuple[RehearsalAnswer, float | None, list[s
     """Returns the answer, its confidence, and the reasons, of which the first one decides."""
     steps = evidence.at_rate
     failed = [step for step in steps if step.outcome == "not held"]
+    if evidence.corrupt:
+        return "no", CERTAIN, list(_named(evidence.corrupt))
     if not steps:
         return _unmeasured(evidence)
     if evidence.wrong and not failed:
         return "likely no", LIKELY, [text for step in evidence.wrong for text in step.shortcomings]
     return _no(evidence, steps, failed) if failed else _yes(evidence, steps)
+
+
+def _named(steps: Sequence[RehearsalStep]) -> Iterator[str]:
+    """ "search, 50 Hz: 5 frames differ from what was sent"."""
+    for step in steps:
+        rate = f", {human_hz(step.rate_hz, 6)}" if step.rate_hz else ""
+        yield from (f"{KIND_WORDS[step.kind]}{rate}: {text}" for text in step.shortcomings)
 
 
 _Answer = tuple[RehearsalAnswer, float | None, list[str]]
@@ -133,6 +153,7 @@ def _yes(evidence: Evidence, steps: Sequence[RehearsalStep]) -> _Answer:
     less_than = evidence.less_than_hz
     if less_than is not None and less_than < _NEAR * evidence.needed_hz:
         doubts.append(f"{human_hz(less_than)} was not sustained, which is hardly more")
+    doubts += _named(evidence.unchecked)
     if evidence.problem is not None:
         doubts.append("the rehearsal ended early")
     return ("likely yes", LIKELY, [reason, *doubts]) if doubts else ("yes", CERTAIN, [reason])

@@ -10,6 +10,13 @@ from penstock.model.findings import Finding
 
 RehearsalAnswer = Literal["yes", "likely yes", "cannot tell", "likely no", "no", "invalid"]
 RehearsalStepKind = Literal["warm-up", "rate", "full speed", "search", "soak"]
+KIND_WORDS: dict[RehearsalStepKind, str] = {
+    "warm-up": "warm-up",
+    "rate": "detector's rate",
+    "full speed": "unpaced",
+    "search": "search",
+    "soak": "soak",
+}
 RehearsalOutcome = Literal["held", "not held", "invalid", "measured"]
 Stage = Literal["sender", "network", "receive", "pool", "compress", "write", "storage", "index"]
 STAGES: tuple[Stage, ...] = (
@@ -81,6 +88,11 @@ class SeriesAccount(_Part):
     def missing(self) -> int:
         """Frames that were sent and are not in the file as they were sent."""
         return max(0, self.sent - self.written) + self.different
+
+    @property
+    def corrupt(self) -> bool:
+        """Whether frames were stored that are not those that were sent; findings may be of missing ones."""
+        return self.different > 0 or (bool(self.findings) and self.written == self.sent)
 
 
 class RehearsalStep(_Part):

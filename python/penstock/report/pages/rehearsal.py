@@ -4,7 +4,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrow, Rectangle
 
 from penstock.model.bench.recorder_words import recorder_rows
-from penstock.model.bench.rehearsals import Rehearsal, RehearsalAnswer, RehearsalStep, Stage, StageUse
+from penstock.model.bench.rehearsals import (
+    KIND_WORDS,
+    Rehearsal,
+    RehearsalAnswer,
+    RehearsalStep,
+    Stage,
+    StageUse,
+)
 from penstock.model.units import human_hz, human_number, human_rate, human_seconds
 from penstock.report.pages.page import (
     Banner,
@@ -22,7 +29,6 @@ from penstock.report.pages.page import (
 )
 from penstock.report.pages.svg import COLOURS, picture
 from penstock.report.rehearse.rehearsals import (
-    KIND_WORDS,
     OUTCOME_WORDS,
     STAGE_COLUMNS,
     chain_text,

@@ -11,7 +11,13 @@ from rich.text import Text
 from penstock.bench.rehearse.request import RehearsalRequest
 from penstock.lab.clients import folders_of_ranks, ranks_text
 from penstock.model.bench.recorder_words import codec_words, recorder_text
-from penstock.model.bench.rehearsals import Rehearsal, RehearsalAnswer, RehearsalStep, StageUse
+from penstock.model.bench.rehearsals import (
+    KIND_WORDS,
+    Rehearsal,
+    RehearsalAnswer,
+    RehearsalStep,
+    StageUse,
+)
 from penstock.model.bench.runs import Search, SearchEnd
 from penstock.model.plans import RecorderPlan
 from penstock.model.text import counted
@@ -31,13 +37,6 @@ OUTCOME_WORDS = {
     "not held": "not sustained",
     "invalid": "invalid",
     "measured": "measured",
-}
-KIND_WORDS = {
-    "warm-up": "warm-up",
-    "rate": "detector's rate",
-    "full speed": "unpaced",
-    "search": "search",
-    "soak": "soak",
 }
 _STYLE: dict[RehearsalAnswer, str] = {
     "yes": "bold green",
