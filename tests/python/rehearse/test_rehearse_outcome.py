@@ -4,49 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from rehearsed_series import FRAMES, RATE, recorded
 
-from penstock.bench.rehearse.chain import SeriesRequest, SeriesResult
 from penstock.bench.rehearse.outcome import Recorded, step_of
 from penstock.bench.rehearse.throughput import Throughput
 from penstock.model.bench.rehearsals import Delays
-from penstock.model.events import CheckReport, DetectorSeriesEnd, RecorderSeriesEnd, StageTimes, ThreadGroup
+from penstock.model.events import StageTimes, ThreadGroup
 from penstock.model.findings import Finding
-
-RATE, FRAMES = 50.0, 500
-
-
-def recorded(delays: Delays | None = None, **fields: Any) -> Recorded:
-    """A series of which everything arrived, unless `fields` say otherwise."""
-    request = SeriesRequest("rehearsal-000000001", 1, FRAMES, RATE, 20.0)
-    written = fields.pop("written", FRAMES)
-    result = SeriesResult(
-        request,
-        DetectorSeriesEnd(
-            event="series_end",
-            frames_sent=fields.pop("sent", FRAMES),
-            sending_seconds=10.0,
-            seconds=10.1,
-            late_max_ms=fields.pop("late_max_ms", 2.0),
-        ),
-        RecorderSeriesEnd(
-            event="series_end",
-            frames_received=written,
-            frames_written=written,
-            lost=fields.pop("lost", 0),
-            problem=fields.pop("problem", None),
-        ),
-        stages=fields.pop("stages", []),
-        stopped=fields.pop("stopped", False),
-    )
-    check = CheckReport(
-        event="report",
-        ok=True,
-        compared_frames=fields.pop("compared", written),
-        different_frames=fields.pop("different", 0),
-        findings=fields.pop("findings", []),
-    )
-    assert not fields
-    return Recorded(result, check, delays or Delays(received_max_s=0.01, written_max_s=0.3, growth=0.0))
 
 
 def outcome(each: Recorded) -> tuple[str, str]:
@@ -167,3 +131,11 @@ def test_frames_of_several_series_are_summed() -> None:
     assert step.total("sent") == 2 * FRAMES
     assert step.total("missing") == 1
     assert step.sent_hz == pytest.approx(50.0)
+
+
+def test_recorder_that_failed_sustained_nothing() -> None:
+    stalled = "no frame reached the file for 60 s"
+    for complete in ([], [recorded()]):
+        step = step_of("soak", RATE, complete, 1.0, stalled)
+        assert (step.outcome, step.failure, step.shortcomings) == ("not held", stalled, [stalled])
+        assert step.total("sent") == len(complete) * FRAMES

@@ -47,7 +47,9 @@ class Evidence:
         return [
             step
             for step in self.steps
-            if step.rate_hz == self.needed_hz and step.outcome != "invalid" and step.kind != "warm-up"
+            if step.rate_hz == self.needed_hz
+            and step.outcome != "invalid"
+            and (step.kind != "warm-up" or step.failure)
         ]
 
     @property
@@ -77,8 +79,12 @@ class Evidence:
 
     @property
     def wrong(self) -> list[RehearsalStep]:
-        """Steps at or below the needed rate in which frames are missing or differ, the warm-up included."""
-        return [step for step in self.steps if 0 < step.rate_hz <= self.needed_hz and _has_wrong(step)]
+        """Steps at or below the needed rate in which frames are missing, or the recorder failed."""
+        return [
+            step
+            for step in self.steps
+            if 0 < step.rate_hz <= self.needed_hz and (step.failure or _has_wrong(step))
+        ]
 
     @property
     def narrowest(self) -> Stage | None:
@@ -155,7 +161,7 @@ def _yes(evidence: Evidence, steps: Sequence[RehearsalStep]) -> _Answer:
         doubts.append(f"{human_hz(less_than)} was not sustained, which is hardly more")
     doubts += _named(evidence.unchecked)
     if evidence.problem is not None:
-        doubts.append("the rehearsal ended early")
+        doubts.append(f"the rehearsal ended early: {evidence.problem}")
     return ("likely yes", LIKELY, [reason, *doubts]) if doubts else ("yes", CERTAIN, [reason])
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from penstock.bench.rehearse.request import Images, RehearsalRequest
 from penstock.bench.rehearse.stages import is_working
-from penstock.model.errors import PenstockError
+from penstock.model.errors import InterruptedRunError, PenstockError
 from penstock.model.events import (
     DetectorProgress,
     DetectorSeriesEnd,
@@ -43,6 +43,10 @@ _START_S, _STALL_S, _LOOK_S = 30.0, 60.0, 0.25
 _PATIENCE_S = 1.0
 # Beyond the detector's buffer, before sending is given up.
 _BEHIND_SPARE_S = 2.0
+
+
+class ChainFailedError(PenstockError):
+    """The recorder crashed, or stored nothing for so long that it has stalled: the rate is not sustained."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +184,10 @@ class Chain:
         return None
 
     def run(self, series: SeriesRequest) -> SeriesResult:
-        """Sends and records one series. Raises PenstockError if the recorder or sender fails."""
+        """Sends and records one series.
+
+        Raises ChainFailedError if the recorder fails or stalls, and PenstockError if the sender fails.
+        """
         with self._sending(series) as sender:
             return _Course(self, series, sender).take()
 
@@ -263,8 +270,7 @@ class _Course:
         recorder = self._chain.recorder
         if message.event is None:
             if message.program is recorder:
-                recorder.require_success(recorder.wait(_START_S))
-                raise PenstockError("the recorder was stopped during the rehearsal", "run it again")
+                raise _end_of(recorder)
             self._note_end()
             return
         of_recorder = message.program is recorder
@@ -318,7 +324,7 @@ class _Course:
             self._stopped_after_s = now - (self._began_at or now)
             self._sender.end()
         if now - self._moved_at > _STALL_S:
-            raise PenstockError(
+            raise ChainFailedError(
                 f"no frame was compressed or reached the file for {human_seconds(_STALL_S)}"
                 f" ({self._frames_received} arrived)",
                 "check the storage with `df` and the system's log",
@@ -336,6 +342,17 @@ class _Course:
         due = min(self._series.frames, passed * self._series.rate_hz)
         limit_s = self._chain._request.buffer_s + _BEHIND_SPARE_S
         return due - self._frames_sent > limit_s * self._series.rate_hz
+
+
+def _end_of(recorder: Program) -> PenstockError:
+    """Why a recorder ended that was to record."""
+    try:
+        recorder.require_success(recorder.wait(_START_S))
+    except InterruptedRunError as error:
+        return error
+    except PenstockError as error:
+        return ChainFailedError(error.message, error.remedy)
+    return PenstockError("the recorder was stopped during the rehearsal", "run it again")
 
 
 def _elements(plan: RecorderPlan) -> tuple[int, int] | None:

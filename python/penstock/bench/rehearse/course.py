@@ -11,7 +11,7 @@ from penstock import __version__
 from penstock.bench.data.folder import BenchFolder, FileSet, RoomAdvice, require_room, usable
 from penstock.bench.judge.search import Bracket, Limits, search
 from penstock.bench.rehearse.answer import Evidence, advice_of, answer_of
-from penstock.bench.rehearse.chain import Chain, SeriesRequest, Show
+from penstock.bench.rehearse.chain import Chain, ChainFailedError, SeriesRequest, Show
 from penstock.bench.rehearse.checked import checked
 from penstock.bench.rehearse.outcome import Recorded, step_of
 from penstock.bench.rehearse.request import FRAMES_MIN, RehearsalRequest, notes_of
@@ -50,6 +50,8 @@ class Told:
     show: Show
     log: LogLine
     on_step: Callable[[RehearsalStep, Rehearsal], None]
+    on_series: Callable[[Rehearsal], None] = lambda _: None
+    """called after each series of a step that has more, with the document as far as it is known"""
 
 
 def rehearse(request: RehearsalRequest, plan: RecorderPlan, folder: BenchFolder, told: Told) -> Rehearsal:
@@ -182,20 +184,52 @@ class _Course:
         frames: list[int] | None = None,
         judged: Callable[[RehearsalStep, Recorded], RehearsalStep] = _unchanged,
     ) -> RehearsalStep:
-        """Makes a step; `judged` adds why it is to be repeated, or what is not known."""
-        recorded = []
-        for count in frames or self.request.series_of(kind, rate_hz, self.ratio):
-            recorded.append(self._record(chain, count, rate_hz))
-            if recorded[-1].result.stopped:
-                break
-        step = step_of(kind, rate_hz, recorded, self.request.buffer_s)
+        """Makes a step; `judged` adds why it is to be repeated, or what is not known.
+
+        If it ends early, its complete series are a step as well.
+        """
+        recorded: list[Recorded] = []
+        try:
+            counts = frames or self.request.series_of(kind, rate_hz, self.ratio)
+            self._record_all(chain, kind, rate_hz, counts, recorded)
+        except BaseException as error:
+            failure = error.message if isinstance(error, ChainFailedError) else ""
+            if recorded or failure:
+                self._add(self._step_of(kind, rate_hz, recorded, failure))
+            raise
+        step = self._step_of(kind, rate_hz, recorded)
         self._note_ratio(step)
         step = judged(step, recorded[-1])
-        self.steps.append(step)
-        self.told.on_step(step, self.rehearsal(GOES_ON))
+        self._add(step)
         if came_since(self.began):  # and the program that it was for had ended
             raise KeyboardInterrupt
         return step
+
+    def _record_all(
+        self,
+        chain: Chain,
+        kind: RehearsalStepKind,
+        rate_hz: float,
+        counts: list[int],
+        recorded: list[Recorded],
+    ) -> None:
+        """Records series until one is not sustained; `recorded` has those that are complete."""
+        for left, count in zip(reversed(range(len(counts))), counts, strict=True):
+            recorded.append(self._record(chain, count, rate_hz))
+            so_far = self._step_of(kind, rate_hz, recorded)
+            if so_far.stopped or so_far.outcome == "not held":
+                return
+            if left:
+                self.told.on_series(self.rehearsal(GOES_ON, so_far))
+
+    def _step_of(
+        self, kind: RehearsalStepKind, rate_hz: float, recorded: list[Recorded], failure: str = ""
+    ) -> RehearsalStep:
+        return step_of(kind, rate_hz, recorded, self.request.buffer_s, failure)
+
+    def _add(self, step: RehearsalStep) -> None:
+        self.steps.append(step)
+        self.told.on_step(step, self.rehearsal(GOES_ON))
 
     def _note_ratio(self, step: RehearsalStep) -> None:
         stored, raw = step.total("stored_bytes"), step.total("raw_bytes")
@@ -260,14 +294,15 @@ class _Course:
             ended=ended,
         )
 
-    def rehearsal(self, problem: str | None) -> Rehearsal:
-        """Returns the document as far as it is known."""
+    def rehearsal(self, problem: str | None, under_way: RehearsalStep | None = None) -> Rehearsal:
+        """Returns the document as far as it is known, with a step that is `under_way`."""
         request = self.request
+        steps = self.steps if under_way is None else [*self.steps, under_way]
         ranks = 1 if request.ranks is None else request.ranks.count
         evidence = Evidence(
             needed_hz=request.rate_hz,
             frame_bytes=request.frame_bytes,
-            steps=self.steps,
+            steps=steps,
             search=self.search,
             problem=problem,
             plan=self.plan,
@@ -276,10 +311,10 @@ class _Course:
         )
         answer, confidence, reasons = answer_of(evidence)
         stages = next((step.stages for step in reversed(evidence.at_rate) if step.stages), [])
-        limiting = next((step.stages for step in self.steps if step.narrowest == evidence.narrowest), stages)
+        limiting = next((step.stages for step in steps if step.narrowest == evidence.narrowest), stages)
         sustained = evidence.sustained_hz
-        stored = sum(step.total("stored_bytes") for step in self.steps)
-        raw = sum(step.total("raw_bytes") for step in self.steps)
+        stored = sum(step.total("stored_bytes") for step in steps)
+        raw = sum(step.total("raw_bytes") for step in steps)
         return Rehearsal(
             version=__version__,
             started=self.started,
@@ -310,7 +345,7 @@ class _Course:
             ratio=raw / stored if stored else None,
             storage_alone_bytes_per_s=request.storage_alone_bytes_per_s,
             search=self.search,
-            steps=self.steps,
+            steps=steps,
             configuration=self.plan.without_tokens().model_dump(mode="json"),
             configuration_file=request.configuration_file,
         )

@@ -16,7 +16,7 @@ from penstock.model.bench.rehearsals import (
     Stage,
     StageUse,
 )
-from penstock.model.events import CheckReport
+from penstock.model.events import CheckReport, SendingWork
 from penstock.model.text import counted
 from penstock.model.units import human_seconds
 
@@ -58,14 +58,19 @@ def account_of(recorded: Recorded) -> SeriesAccount:
 
 
 def step_of(
-    kind: RehearsalStepKind, rate_hz: float, recorded: Sequence[Recorded], buffer_s: float
+    kind: RehearsalStepKind,
+    rate_hz: float,
+    recorded: Sequence[Recorded],
+    buffer_s: float,
+    failure: str = "",
 ) -> RehearsalStep:
+    """Of the series that are complete. `failure`: why the recorder failed in the one after them."""
     accounts = [account_of(each) for each in recorded]
     seconds = sum(each.result.sent.sending_seconds for each in recorded)
     stopped = any(each.result.stopped for each in recorded)
     delays = _worst([each.delays for each in recorded if each.delays is not None])
-    result, window = _window(recorded)
-    uses = [] if window is None else uses_of(result.sent.work, window)
+    work, window = _window(recorded)
+    uses = [] if window is None else uses_of(work, window)
     arrival = None if delays is None else delays.arrival_growth
     in_transit = arrival is not None and arrival > GROWTH_MAX
     narrowest = narrowest_of(uses, window, in_transit, rate_hz > 0)
@@ -75,6 +80,8 @@ def step_of(
     if outcome == "held" and window is not None and (growth := index_backlog_growth(uses, window)):
         outcome = "not held"
         shortcomings = [f"{100 * growth:.0f} % of the frames that arrived were not indexed meanwhile"]
+    if failure:
+        outcome, shortcomings = "not held", [failure, *shortcomings]
     overloaded = outcome == "not held" or rate_hz == 0
     return RehearsalStep(
         kind=kind,
@@ -85,6 +92,7 @@ def step_of(
         outcome=outcome,
         shortcomings=shortcomings,
         stopped=stopped,
+        failure=failure,
         series=accounts,
         delays=delays,
         stages=uses,
@@ -93,7 +101,7 @@ def step_of(
 
 
 def _written_hz(recorded: Sequence[Recorded]) -> float | None:
-    found = recorded[-1].throughput
+    found = recorded[-1].throughput if recorded else None
     return None if found is None else found.steady_hz
 
 
@@ -123,13 +131,13 @@ def _worst(found: Sequence[Delays]) -> Delays | None:
     )
 
 
-def _window(recorded: Sequence[Recorded]) -> tuple[SeriesResult, Window | None]:
-    """Of the last series that was long enough."""
+def _window(recorded: Sequence[Recorded]) -> tuple[SendingWork | None, Window | None]:
+    """Of the last series that was long enough, with the work of its sender."""
     for each in reversed(recorded):
         window = window_of(each.result.stages)
         if window is not None:
-            return each.result, window
-    return recorded[-1].result, None
+            return each.result.sent.work, window
+    return None, None
 
 
 def _outcome(

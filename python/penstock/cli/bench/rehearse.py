@@ -302,7 +302,7 @@ def _rehearse(
             view.info(rehearsal_step_line(step))
             document.write(so_far)
 
-        told = Told(lambda event: _show(view, event), view.say, on_step)
+        told = Told(lambda event: _show(view, event), view.say, on_step, document.write)
         return rehearse(request, plan, folder, told)
 
 

@@ -111,7 +111,10 @@ class RehearsalStep(_Part):
     shortcomings: list[str]
     repeated: str = Field("", description="reason for which the next step repeats it; empty: it does not")
     stopped: bool = Field(False, description="sending was stopped because it was too far behind")
-    series: list[SeriesAccount]
+    failure: str = Field(
+        "", description="reason for which the recorder crashed or stalled during the step; empty: it did not"
+    )
+    series: list[SeriesAccount] = Field(description="those that were completed")
     delays: Delays | None = Field(None, description="null: unpaced, or the file has no times")
     stages: list[StageUse] = Field([], description="empty: the step was too short")
     narrowest: Stage | None = Field(None, description="null: the rate was sustained, or it is not known")
