@@ -29,6 +29,8 @@ def recorded(delays: Delays | None = None, **fields: Any) -> Recorded:
             frames_written=written,
             lost=fields.pop("lost", 0),
             problem=fields.pop("problem", None),
+            frames_seconds=10.0,
+            seconds=10.0 + fields.pop("closing_s", 0.1),
         ),
         stages=fields.pop("stages", []),
         stopped=fields.pop("stopped", False),

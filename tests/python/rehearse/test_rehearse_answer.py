@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from penstock.bench.rehearse.answer import Evidence, advice_of, answer_of
+from penstock.bench.rehearse.answer import Evidence, advice_of, answer_of, step_notes
 from penstock.model.bench.rehearsals import RehearsalAnswer, RehearsalStep, SeriesAccount, Stage, StageUse
-from penstock.model.bench.runs import Search
+from penstock.model.bench.runs import Check, Search
 from penstock.model.configuration import Configuration
 from penstock.model.findings import Finding
 from penstock.model.plans import RecorderPlan
@@ -121,6 +121,32 @@ def test_short_or_narrow_evidence_is_likely_only() -> None:
     assert answer_of(evidence(step(), search=search(25.0, 25.9)))[0] == "likely yes"
     assert answer_of(evidence(step(), search=search(40.0, 42.0)))[0] == "yes"
     assert answer_of(evidence(step(), problem="interrupted"))[0] == "likely yes"
+
+
+def check_of(outcome: str, bias: str, name: str = "storage, not memory") -> Check:
+    return Check.model_validate(
+        {"name": name, "outcome": outcome, "expected": "e", "actual": "tmpfs", "bias": bias, "advice": "do"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("check", "answer"),
+    [
+        (check_of("warning", "better"), "likely yes"),
+        (check_of("warning", "worse", "machine quiet"), "yes"),
+        (check_of("ok", "better"), "yes"),
+    ],
+)
+def test_memory_instead_of_storage_is_no_certain_yes(check: Check, answer: str) -> None:
+    steps = [step(checks=[check]), step(kind="soak", checks=[check])]
+    found, _, reasons = answer_of(evidence(*steps))
+    assert found == answer
+    assert ['check "storage, not memory" gives a warning: tmpfs' in each for each in reasons[1:]] == (
+        [True] if answer == "likely yes" else []
+    )
+    assert step_notes(steps) == (
+        [] if check.outcome == "ok" else [f"{check.name}: tmpfs; expected: e (detector's rate, soak): do"]
+    )
 
 
 def test_frames_that_could_not_be_compared_are_invalid() -> None:

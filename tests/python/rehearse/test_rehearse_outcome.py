@@ -9,6 +9,7 @@ from rehearsed_series import FRAMES, RATE, recorded
 from penstock.bench.rehearse.outcome import Recorded, step_of
 from penstock.bench.rehearse.throughput import Throughput
 from penstock.model.bench.rehearsals import Delays
+from penstock.model.bench.runs import Check
 from penstock.model.events import StageTimes, ThreadGroup
 from penstock.model.findings import Finding
 
@@ -29,6 +30,10 @@ def test_frames_that_are_all_there_on_time_are_sustained() -> None:
         ({"different": 2}, "2 frames differ from what was sent"),
         ({"problem": "the index stops here"}, "the index stops here"),
         ({"late_max_ms": 1500.0}, "late; the detector's buffer holds 1 s"),
+        (
+            {"closing_s": 8.0},
+            "the backlog grew: frames of 10 s were on the storage only 8 s after the last one",
+        ),
         ({"sent": 100, "written": 100, "stopped": True}, "sending fell behind"),
         (
             {"findings": [Finding(level="error", what="wrong checksum", actual="1 chunk")]},
@@ -131,6 +136,21 @@ def test_frames_of_several_series_are_summed() -> None:
     assert step.total("sent") == 2 * FRAMES
     assert step.total("missing") == 1
     assert step.sent_hz == pytest.approx(50.0)
+
+
+@pytest.mark.parametrize(("rate_hz", "closing_s"), [(RATE, 2.05), (0.0, 8.0)])
+def test_closing_a_file_takes_a_moment_and_longer_only_if_unpaced(rate_hz: float, closing_s: float) -> None:
+    step = step_of("rate", rate_hz, [recorded(closing_s=closing_s)], 1.0)
+    assert step.outcome == ("held" if rate_hz else "measured")
+
+
+def test_step_has_the_worst_outcome_of_each_check() -> None:
+    checks = [
+        Check(name="machine quiet", outcome=outcome, expected="", actual=str(number), bias="worse")
+        for number, outcome in enumerate(("ok", "warning", "ok"))
+    ]
+    step = step_of("soak", RATE, [replace(recorded(), checks=[check]) for check in checks], 1.0)
+    assert [check.actual for check in step.checks] == ["1"]
 
 
 def test_recorder_that_failed_sustained_nothing() -> None:

@@ -36,10 +36,11 @@ _DEVICES_IN_A_CHAIN_MAX = 8
 class Watch:
     """Looks when it is made, before the run in `folder`, and when `seen` is called, after it.
 
-    As a context manager around the run, it stops sampling also if that fails.
+    As a context manager around the run, it stops sampling also if that fails. `sampled`: waits of the
+    storage's threads are wanted.
     """
 
-    def __init__(self, folder: Path, blocks: Path = _BLOCKS) -> None:
+    def __init__(self, folder: Path, blocks: Path = _BLOCKS, *, sampled: bool = True) -> None:
         self._folder = folder
         mount = find_mount(folder)
         self._device = blocks / mount.device if mount is not None else None
@@ -48,17 +49,20 @@ class Watch:
         self._before = _moved_bytes(self._device) if self._device else None
         self._below = _below(self._device, blocks) if self._device is not None else None
         self._below_before = _moved_bytes(self._below) if self._below else None
-        self._waits = WaitSampler(folder)
-        self._waits.start()
+        self._waits = WaitSampler(folder) if sampled else None
+        if self._waits is not None:
+            self._waits.start()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._waits.stop()
+        if self._waits is not None:
+            self._waits.stop()
 
     def seen(self) -> Meanwhile:
-        self._waits.stop()
+        if self._waits is not None:
+            self._waits.stop()
         before, after = self._before, _moved_bytes(self._device) if self._device else None
         is_known = self._device is not None and before is not None and after is not None
         read, written = (after[0] - before[0], after[1] - before[1]) if before and after else (0, 0)
@@ -68,7 +72,7 @@ class Watch:
             device_read_bytes=read,
             device_written_bytes=written,
             **self._seen_below(),
-            storage_waits=self._waits.found,
+            storage_waits=self._waits.found if self._waits is not None else None,
             other_runs=list(dict.fromkeys([*self._others, *others_at_work(self._folder)])),
         )
 
@@ -143,6 +147,14 @@ def _counts(device: Path) -> bool:
 
 def check_alone(meanwhile: Meanwhile, document: LoadDocument, mount_options: str) -> Iterator[Check]:
     """Nobody else on this machine used the storage; nothing where that cannot be told."""
+    own, noted = own_and_noted_bytes(document)
+    # A journal of all data has each byte twice, and a library may read what it writes around.
+    own = None if "data=journal" in mount_options.split(",") else own
+    yield from check_used_alone(meanwhile, own, noted, document.active_seconds)
+
+
+def check_used_alone(meanwhile: Meanwhile, own: int | None, noted: int, seconds: float) -> Iterator[Check]:
+    """`own`: bytes that the run moved itself in `seconds`, None if they are unknown; `noted`: about them."""
     expected = (
         f"other programs transfer at most {100 * _OTHERS_SHARE:.0f} % of the run's traffic on the same device"
     )
@@ -151,15 +163,13 @@ def check_alone(meanwhile: Meanwhile, document: LoadDocument, mount_options: str
         actual = f"another run used the target: {meanwhile.other_runs[0]}"
         yield make_check(ALONE, "warning", expected, actual, "worse", advice)
         return
-    own, noted = own_and_noted_bytes(document)
-    # A journal of all data has each byte twice, and a library may read what it writes around.
-    if not meanwhile.device or own is None or "data=journal" in mount_options.split(","):
+    if not meanwhile.device or own is None:
         return
     moved, device = max(
         (meanwhile.device_read_bytes + meanwhile.device_written_bytes, meanwhile.device),
         (meanwhile.below_moved_bytes, meanwhile.below),
     )
-    others = max(0, moved - own - noted - round(_IDLE_BYTES_PER_S * document.active_seconds))
+    others = max(0, moved - own - noted - round(_IDLE_BYTES_PER_S * seconds))
     yield make_check(
         ALONE,
         "warning" if others > _OTHERS_SHARE * own else "ok",
@@ -178,12 +188,18 @@ def check_reached(meanwhile: Meanwhile, document: LoadDocument, conditions: Cond
     on one device and store bytes as they are. What is written is counted alone, too: somebody may read.
     """
     own, _ = own_and_noted_bytes(document)
+    yield from check_moved(meanwhile, own, _written_bytes(document), conditions)
+
+
+def check_moved(
+    meanwhile: Meanwhile, own: int | None, written: int, conditions: Conditions
+) -> Iterator[Check]:
+    """`own`: bytes that the run moved itself, of which it wrote `written`; None: unknown."""
     options = (each.partition("=")[0] for each in conditions.mount_options.split(","))
     is_counted = conditions.file_system in _PLAIN_KINDS and not set(_UNCOUNTED) & set(options)
     if not meanwhile.device or not own or not is_counted:
         return
     moved, what = meanwhile.device_read_bytes + meanwhile.device_written_bytes, ""
-    written = _written_bytes(document)
     if meanwhile.device_written_bytes < _REACHED_SHARE * written:
         moved, own, what = meanwhile.device_written_bytes, written, "written "
     yield make_check(

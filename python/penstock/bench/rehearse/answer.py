@@ -11,7 +11,7 @@ from penstock.model.bench.rehearsals import (
     Stage,
     StageUse,
 )
-from penstock.model.bench.runs import Search
+from penstock.model.bench.runs import Check, Search
 from penstock.model.plans import RecorderPlan
 from penstock.model.text import counted
 from penstock.model.units import human_hz, human_rate, human_seconds, human_size
@@ -160,9 +160,31 @@ def _yes(evidence: Evidence, steps: Sequence[RehearsalStep]) -> _Answer:
     if less_than is not None and less_than < _NEAR * evidence.needed_hz:
         doubts.append(f"{human_hz(less_than)} was not sustained, which is hardly more")
     doubts += _named(evidence.unchecked)
+    doubts += dict.fromkeys(
+        f"this may not show the storage: {check.reported}" for step in steps for check in _too_good(step)
+    )
     if evidence.problem is not None:
         doubts.append(f"the rehearsal ended early: {evidence.problem}")
     return ("likely yes", LIKELY, [reason, *doubts]) if doubts else ("yes", CERTAIN, [reason])
+
+
+def _too_good(step: RehearsalStep) -> list[Check]:
+    """Conditions for which the chain may look better than it is."""
+    return [check for check in step.checks if check.outcome != "ok" and check.bias != "worse"]
+
+
+def step_notes(steps: Sequence[RehearsalStep]) -> list[str]:
+    """Returns the checks that did not pass, each once, with the steps."""
+    found: dict[str, tuple[Check, list[str]]] = {}
+    for step in steps:
+        for check in step.checks:
+            if check.outcome != "ok":
+                found.setdefault(check.name, (check, []))[1].append(KIND_WORDS[step.kind])
+    return [
+        f"{check.name}: {check.actual}; expected: {check.expected} ({', '.join(dict.fromkeys(kinds))}):"
+        f" {check.advice}"
+        for check, kinds in found.values()
+    ]
 
 
 def advice_of(evidence: Evidence, stages: Sequence[StageUse], answer: RehearsalAnswer) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from penstock.bench.rehearse.processors import Processors, processors
 from penstock.bench.rehearse.request import Images, RehearsalRequest
 from penstock.bench.rehearse.stages import is_working
 from penstock.model.errors import InterruptedRunError, PenstockError
@@ -33,6 +34,7 @@ from penstock.model.plans import (
     ZmqTarget,
 )
 from penstock.model.units import human_seconds, split_address
+from penstock.programs.logs import LOGS
 from penstock.programs.process import LogLine, Message, Program
 from penstock.programs.record import recorder_options
 from penstock.programs.remote import RemoteDetector
@@ -43,6 +45,8 @@ _START_S, _STALL_S, _LOOK_S = 30.0, 60.0, 0.25
 _PATIENCE_S = 1.0
 # Beyond the detector's buffer, before sending is given up.
 _BEHIND_SPARE_S = 2.0
+# In lines of the recorder's log.
+_WARNING, _NO_DIRECT = "[warning]", "no direct I/O for "
 
 
 class ChainFailedError(PenstockError):
@@ -75,6 +79,8 @@ class SeriesResult:
     stopped_after_s: float = 0.0
     """from the start of sending until it was stopped; 0: it was not"""
     problems: list[str] = field(default_factory=list)
+    others_share: float | None = None
+    """of this machine's processors, that other programs used while frames were sent; None: not known"""
 
     @property
     def file(self) -> Path:
@@ -116,12 +122,21 @@ class Chain:
         self._stack = contextlib.ExitStack()
         self._recorder: Program | None = None
         self._target: Target | None = None
+        self.direct_refused = False
+        """whether the file system rejected direct I/O"""
+
+    def _take_log(self, line: str) -> None:
+        """Passes a line of the recorder's log on, but no warning of slow storage: that is looked for."""
+        refused = _NO_DIRECT in line
+        self.direct_refused |= refused
+        if refused or LOGS.verbose or _WARNING not in line:
+            self._on_log(line)
 
     def __enter__(self) -> "Chain":
         recorder = Program(
             "penstock-recorder",
             self._plan,
-            on_log=self._on_log,
+            on_log=self._take_log,
             inbox=self._inbox,
             ranks=self._request.ranks,
             options=recorder_options(self._plan),
@@ -237,6 +252,8 @@ class _Course:
         self._last: dict[int, StageTimes] = {}  # by rank
         self._frames_sent = self._frames_received = 0
         self._moved_at = time.monotonic()
+        self._processors: Processors | None = None  # when sending began
+        self._others_share: float | None = None
 
     def take(self) -> SeriesResult:
         while self._recorded is None or not self._ended:
@@ -255,6 +272,7 @@ class _Course:
             self._stopped,
             self._stopped_after_s,
             self._problems,
+            self._others_share,
         )
 
     def _sending(self) -> tuple[float, float] | None:
@@ -278,6 +296,7 @@ class _Course:
         match message.event:
             case SeriesStart() if not of_recorder:
                 self._began_at = time.monotonic()
+                self._processors = processors()
             case DetectorProgress() as progress:
                 self._frames_sent = progress.frames_sent
             case DetectorSeriesEnd() as end:
@@ -309,6 +328,9 @@ class _Course:
         """The sender has ended."""
         self._ended = True
         self._moved_at = time.monotonic()
+        now = processors()
+        if self._processors is not None and now is not None:
+            self._others_share = self._processors.others_share(now)
         if self._sent is None:
             raise self._sender.failure()
         if self._sent.problem and not self._stopped:

@@ -4,22 +4,25 @@ import math
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 from penstock import __version__
 from penstock.bench.data.folder import BenchFolder, FileSet, RoomAdvice, require_room, usable
+from penstock.bench.judge.conditions import conditions_of
+from penstock.bench.judge.meanwhile import Watch
 from penstock.bench.judge.search import Bracket, Limits, search
-from penstock.bench.rehearse.answer import Evidence, advice_of, answer_of
+from penstock.bench.rehearse.answer import Evidence, advice_of, answer_of, step_notes
 from penstock.bench.rehearse.chain import Chain, ChainFailedError, SeriesRequest, Show
 from penstock.bench.rehearse.checked import checked
 from penstock.bench.rehearse.outcome import Recorded, step_of
 from penstock.bench.rehearse.request import FRAMES_MIN, RehearsalRequest, notes_of
+from penstock.bench.rehearse.surroundings import series_checks
 from penstock.bench.rehearse.throughput import TIMES_HELD, Throughput
 from penstock.bench.run.early_end import problem_of
 from penstock.files.storage import storage_facts
 from penstock.model.bench.rehearsals import Rehearsal, RehearsalStep, RehearsalStepKind
-from penstock.model.bench.runs import Search, SearchEnd, StepOutcome
+from penstock.model.bench.runs import Conditions, Search, SearchEnd, StepOutcome
 from penstock.model.plans import RecorderPlan
 from penstock.model.text import counted
 from penstock.model.units import human_seconds
@@ -249,11 +252,25 @@ class _Course:
             rate_hz=rate_hz,
             seconds_max=_LONGER_MAX * planned_s + self.request.buffer_s + _SPARE_S,
         )
+        watch = Watch(self.folder.path, sampled=False)
         try:
             result = chain.run(series)
-            return checked(result, self.request.images, rate_hz, self.told.show, self.told.log)
+            checks = series_checks(
+                self.plan,
+                self.conditions,
+                watch.seen(),
+                result.recorded,
+                result.others_share,
+                direct_refused=chain.direct_refused,
+            )
+            found = checked(result, self.request.images, rate_hz, self.told.show, self.told.log)
+            return replace(found, checks=checks)
         finally:
             self.folder.clear()
+
+    @cached_property
+    def conditions(self) -> Conditions:
+        return conditions_of(self.folder.path)
 
     def take_search(self, chain: Chain) -> None:
         request = self.request
@@ -330,7 +347,7 @@ class _Course:
             confidence=confidence,
             reasons=reasons,
             advice=advice_of(evidence, limiting, answer),
-            notes=notes_of(request),
+            notes=[*notes_of(request), *step_notes(steps)],
             problem=problem,
             needed_hz=request.rate_hz,
             frame_bytes=request.frame_bytes,

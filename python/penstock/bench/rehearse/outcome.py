@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from penstock.bench.rehearse.chain import SeriesResult
 from penstock.bench.rehearse.stages import Window, index_backlog_growth, narrowest_of, uses_of, window_of
+from penstock.bench.rehearse.surroundings import worst_of
 from penstock.bench.rehearse.throughput import Throughput
 from penstock.model.bench.rehearsals import (
     Delays,
@@ -16,6 +17,7 @@ from penstock.model.bench.rehearsals import (
     Stage,
     StageUse,
 )
+from penstock.model.bench.runs import Check
 from penstock.model.events import CheckReport, SendingWork
 from penstock.model.text import counted
 from penstock.model.units import human_seconds
@@ -23,6 +25,8 @@ from penstock.model.units import human_seconds
 # A delay that rises by less per second is not told from one that does not; nor is one of less than a flush.
 _BEHIND: tuple[Stage, ...] = ("compress", "write", "storage", "index")
 GROWTH_MAX, _RISE_MIN_S = 0.01, 0.1
+# From the last frame until the file is closed: the index, and what the buffers hold.
+CLOSING_MAX_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class Recorded:
     delays: Delays | None
     throughput: Throughput | None = None
     """of an unpaced series"""
+    checks: Sequence[Check] = ()
+    """of what may make it look better or worse"""
 
 
 def account_of(recorded: Recorded) -> SeriesAccount:
@@ -50,6 +56,7 @@ def account_of(recorded: Recorded) -> SeriesAccount:
         lost=file.lost,
         compared=check.compared_frames,
         different=check.different_frames,
+        closing_s=max(0.0, file.seconds - file.frames_seconds),
         raw_bytes=file.raw_bytes,
         stored_bytes=file.stored_bytes,
         problems=problems,
@@ -94,6 +101,7 @@ def step_of(
         stopped=stopped,
         failure=failure,
         series=accounts,
+        checks=worst_of(check for each in recorded for check in each.checks),
         delays=delays,
         stages=uses,
         narrowest=narrowest if overloaded else None,
@@ -194,13 +202,28 @@ def _late(
             f"a frame arrived {human_seconds(behind_s)} late; the detector's buffer holds"
             f" {human_seconds(buffer_s)}"
         )
-    if delays is None or delays.growth is None or stopped:
+    if stopped:
+        return
+    yield from _closed_late(recorded)
+    if delays is None or delays.growth is None:
         return
     half_s = sum(each.result.sent.sending_seconds for each in recorded) / len(recorded) / 2
     if delays.growth > GROWTH_MAX and delays.growth * half_s > _RISE_MIN_S:
         # Frames that are due in a second are done in 1 + growth seconds.
         share = delays.growth / (1 + delays.growth)
         yield f"{busy}the backlog grew by {100 * share:.1f} % of what was sent"
+
+
+def _closed_late(recorded: Sequence[Recorded]) -> Iterator[str]:
+    """What was still to be written when the last frame came is a backlog, whatever memory it was in."""
+    for account, each in ((account_of(each), each) for each in recorded):
+        sending_s = each.result.sent.sending_seconds
+        if account.closing_s - CLOSING_MAX_S > GROWTH_MAX * sending_s:
+            yield (
+                f"the backlog grew: frames of {human_seconds(sending_s)} were on the storage only"
+                f" {human_seconds(account.closing_s)} after the last one"
+            )
+            return
 
 
 def _held_back(result: SeriesResult, busy: str) -> str:

@@ -152,8 +152,7 @@ def rehearsed(
         "overwrite": False,
         "resume": False,
         "series_limit": 0,
-        # Beyond the limit, warnings about slow storage are what is being looked for.
-        "log_level": "error",
+        "log_level": "warning",
         "sources": [source.model_dump() for source in sources],
     }
     # A scan has as many frames as points, and metrics their own port: neither costs a stage anything.

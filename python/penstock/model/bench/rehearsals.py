@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.model.bench.comparisons import Answer, Difference
-from penstock.model.bench.runs import Search
+from penstock.model.bench.runs import Check, Search
 from penstock.model.findings import Finding
 
 RehearsalAnswer = Literal["yes", "likely yes", "cannot tell", "likely no", "no", "invalid"]
@@ -79,6 +79,9 @@ class SeriesAccount(_Part):
     lost: int
     compared: int
     different: int
+    closing_s: float = Field(
+        0.0, ge=0, description="from the last frame until the file was closed, in seconds"
+    )
     raw_bytes: int
     stored_bytes: int
     problems: list[str] = Field([], description="problems that the sender, recorder or check reported")
@@ -115,6 +118,7 @@ class RehearsalStep(_Part):
         "", description="reason for which the recorder crashed or stalled during the step; empty: it did not"
     )
     series: list[SeriesAccount] = Field(description="those that were completed")
+    checks: list[Check] = Field([], description="conditions of a sound measurement")
     delays: Delays | None = Field(None, description="null: unpaced, or the file has no times")
     stages: list[StageUse] = Field([], description="empty: the step was too short")
     narrowest: Stage | None = Field(None, description="null: the rate was sustained, or it is not known")
