@@ -119,7 +119,7 @@ FAST = ("custom", "--rows", "256", "--columns", "256", "--rate", "1500")
 def test_slow_codec_is_named_and_the_answer_is_no(target: Path, tmp_path: Path) -> None:
     arguments = (*FAST, str(target), "--config", slow_codec(tmp_path), "--seconds", "4", "--yes")
     found = rehearse(*arguments, "--search-time", "0", "--soak", "0", codes=(1,))
-    assert found.answer == "no"
+    assert found.answer in ("no", "likely no"), "likely if other programs used the processors"
     assert found.narrowest == "compress"
     assert "codec.level" in " ".join(found.advice)
     assert list(target.iterdir()) == []

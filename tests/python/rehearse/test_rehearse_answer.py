@@ -149,6 +149,47 @@ def test_memory_instead_of_storage_is_no_certain_yes(check: Check, answer: str) 
     )
 
 
+def failed(delayed: float | None = 0.4, narrowest: Stage = "compress", **fields: Any) -> RehearsalStep:
+    uses = (
+        []
+        if delayed is None
+        else [StageUse(stage="compress", threads=1, utilisation=1.0, headroom=1.0, delayed=delayed)]
+    )
+    busy = [check_of("warning", "worse", name) for name in fields.pop("checks", ["machine quiet"])]
+    late = ["the backlog grew by 5.0 % of what was sent"]
+    return step("not held", stages=uses, checks=busy, narrowest=narrowest, shortcomings=late, **fields)
+
+
+def unpaced(written_hz: float) -> RehearsalStep:
+    return step("measured", kind="full speed", rate_hz=0, written_hz=written_hz)
+
+
+@pytest.mark.parametrize(
+    ("answer", "steps"),
+    [
+        ("likely no", [failed(), failed()]),
+        ("likely no", [failed(None), failed(None)]),
+        ("likely no", [failed(), failed(), unpaced(30.0)]),
+        ("cannot tell", [failed(), failed(), unpaced(32.0)]),
+        ("cannot tell", [failed(), step()]),
+        ("cannot tell", [failed(), failed(), step(kind="search", rate_hz=50.0)]),
+        ("likely no", [failed(), failed(delayed=0.1)]),
+        ("no", [failed(delayed=0.1), failed(delayed=0.1)]),
+        ("no", [failed(), failed(delayed=0.1), failed(delayed=0.1)]),
+        ("no", [failed(checks=[]), failed(checks=[])]),
+        ("no", [failed(narrowest="network"), failed(narrowest="network")]),
+        ("no", [failed(0.0, checks=["storage used exclusively"])] * 2),
+        ("likely no", [failed(0.0, "storage", checks=["storage used exclusively"])] * 2),
+    ],
+)
+def test_other_programs_that_explain_it_leave_no_certain_no(
+    answer: RehearsalAnswer, steps: list[RehearsalStep]
+) -> None:
+    found, _, reasons = answer_of(evidence(*steps))
+    assert found == answer
+    assert "the backlog grew" in " ".join(reasons)
+
+
 def test_frames_that_could_not_be_compared_are_invalid() -> None:
     assert answer_of(evidence(step("invalid", shortcomings=["not compared"])))[0] == "invalid"
     assert answer_of(evidence())[0] == "cannot tell"

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from penstock.bench.judge.checks import QUIET
+from penstock.bench.judge.meanwhile import ALONE
 from penstock.model.bench.rehearsals import (
     KIND_WORDS,
     RehearsalAnswer,
@@ -24,6 +26,8 @@ _NEAR = 1.05
 _CROWDED = 0.2
 # With so much headroom at the needed rate, nothing has to change.
 _COMFORTABLE = 1.5
+# Unpaced throughput of so much more than what is needed shows that the chain has the headroom.
+_SHOWN = 1.25
 # So many runs that were not sustained leave no doubt.
 _RUNS_CERTAIN = 2
 
@@ -140,11 +144,42 @@ def _no(evidence: Evidence, steps: Sequence[RehearsalStep], failed: Sequence[Reh
         where = evidence.sender or "this machine"
         limit = f"the simulated detector on {where} cannot send at {rate}; the recorder was not at its limit"
         return "cannot tell", None, [limit, *reasons]
+    if all(_is_disturbed(step) for step in failed):
+        return _disturbed(evidence, failed, reasons)
     if len(failed) < len(steps):
         share = f"{rate} was sustained in {len(steps) - len(failed)} of {len(steps)} runs"
         return "likely no", LIKELY, [share, *reasons]
-    certain = len(failed) >= _RUNS_CERTAIN
+    certain = sum(not _is_disturbed(step) for step in failed) >= _RUNS_CERTAIN
     return "no" if certain else "likely no", CERTAIN if certain else LIKELY, reasons
+
+
+def _is_disturbed(step: RehearsalStep) -> bool:
+    """Whether other programs may explain that a rate was not sustained.
+
+    They used the processors, for which threads of the chain waited, or the storage, which was the limit.
+    """
+    found = {check.name for check in step.checks if check.outcome != "ok"}
+    return (QUIET in found and _waited(step)) or (ALONE in found and step.narrowest == "storage")
+
+
+def _waited(step: RehearsalStep) -> bool:
+    """Whether threads of the narrowest stage waited for a processor; any threads, if it is not known."""
+    if step.narrowest == "network":
+        return False
+    own = [use for use in step.stages if use.stage == step.narrowest and use.threads]
+    return not step.stages or max(use.delayed for use in own or step.stages) > _CROWDED
+
+
+def _disturbed(evidence: Evidence, failed: Sequence[RehearsalStep], reasons: Sequence[str]) -> _Answer:
+    """Every run that was not sustained was disturbed. Other runs may show that the chain has the headroom."""
+    found = (check for step in failed for check in step.checks if check.outcome != "ok")
+    excuses = {check.name: f"{check.name}: {check.actual}" for check in found if check.name in (QUIET, ALONE)}
+    shown_hz = max((step.rate_hz for step in evidence.steps if step.outcome == "held"), default=0.0)
+    unpaced_hz = max((step.written_hz or 0.0 for step in evidence.steps), default=0.0)
+    excuse = f"other programs may explain it ({'; '.join(excuses.values())}): run again without them"
+    if shown_hz >= evidence.needed_hz or unpaced_hz >= _SHOWN * evidence.needed_hz:
+        return "cannot tell", None, [*reasons, excuse]
+    return "likely no", LIKELY, [*reasons, excuse]
 
 
 def _yes(evidence: Evidence, steps: Sequence[RehearsalStep]) -> _Answer:
