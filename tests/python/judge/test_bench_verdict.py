@@ -100,7 +100,7 @@ CACHED = check("warning", "better", "storage, not the page cache")
     [
         ("yes", [full_speed(), at_rate(), soak()]),
         ("yes", [full_speed(), at_rate(check("warning", "worse")), soak(check("failed", "worse"))]),
-        ("yes", [full_speed(), disturbed(), at_rate(), soak()]),
+        ("likely yes", [full_speed(), disturbed(), at_rate(), soak()]),
         ("likely yes", [at_rate(), soak()]),
         ("likely yes", [full_speed(bytes_per_s=9e6), at_rate(), soak()]),
         ("likely yes", [full_speed(), step_of("rate", frames_document(due=60, duration_s=6.0))]),

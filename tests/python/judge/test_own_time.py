@@ -206,6 +206,20 @@ def test_a_freeze_of_the_storage_is_charged_and_one_of_its_threads_is_not() -> N
     assert outcome_of(excused, 0.5)[0] == "disturbed"
 
 
+def test_waits_of_many_threads_do_not_excuse_a_freeze() -> None:
+    """20 kernel threads wait for 0.1 s of each second, and have nothing to do with the storage."""
+    run = run_of(simulated_document([0.01] * 100 + [2.0] + [0.01] * 199), [])
+    all_s, one_s = ([(n / 10, share * n) for n in range(301)] for share in (0.2, 0.01))
+    many = waits(*all_s, longest_ns=waits(*one_s).waited_ns)
+    frozen = beside(run, many)
+    assert outcome_of(frozen, 0.5)[0] == "not held"
+    found = own_times(frozen.document, many)
+    assert found is not None
+    assert found.own_ns[100] == pytest.approx(1.8 * SECOND, rel=0.01)
+    assert (found.shared_ns >= found.own_ns).all()
+    assert outcome_of(beside(run, waits(*all_s)), 0.5)[0] == "disturbed", "of a document without the longest"
+
+
 def test_what_cannot_be_seen_is_charged_on_a_quiet_machine_only() -> None:
     from bench_documents import machine
 
@@ -287,6 +301,30 @@ def test_the_sampler_adds_the_waits_of_kernel_threads_and_steal(tmp_path: Path) 
     assert found.daemon_threads is None
     assert found.waited_ns[-1] == 2_000_000 + 3_000_000 + SECOND
     assert found.at_ns == sorted(found.at_ns)
+
+
+def test_the_longest_wait_of_each_kind_of_thread_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WaitSampler, "_serves_fuse", lambda _, process: process.name == "20")
+
+    def write(wait_ns: int) -> None:
+        for number in (10, 11, 12):
+            fake_thread(tmp_path, number, "kworker/u4:1-kblockd", (number - 9) * wait_ns)
+        for number in (21, 22):
+            fake_thread(tmp_path, 20, "daemon", 0, parent=1)
+            (tmp_path / "20" / "task").mkdir(exist_ok=True)
+            fake_thread(tmp_path / "20" / "task", number, "daemon", number * wait_ns, parent=1)
+
+    write(0)
+    sampler = WaitSampler(Path("/"), tmp_path, tmp_path)
+    sampler._fuse = True
+    sampler.start()
+    write(1_000_000)
+    sampler.stop()
+    found = sampler.found
+    assert found.waited_ns[-1] == (1 + 2 + 3 + 21 + 22) * 1_000_000
+    assert found.longest_ns[-1] == (3 + 22) * 1_000_000
 
 
 def test_the_sampler_sees_threads_of_this_machine(tmp_path: Path) -> None:

@@ -208,10 +208,11 @@ def _short(held: Sequence[Step]) -> Iterator[str]:
 def _weak(measured: Measured, held: Sequence[Step]) -> Iterator[str]:
     """Why a yes is not certain, whatever the unpaced run bounds."""
     yield from _doubts(measured)
-    disturbed = measured.of("disturbed")
-    if disturbed and _longest_s(disturbed) > _longest_s(held):
-        last = disturbed[-1]
-        yield f"{name_of(last)}: {last.shortcomings[0]}, in the longest run; {_excuse(last)}"
+    for step in measured.of("disturbed"):
+        longest = _longest_s([step]) > _longest_s(held)
+        if longest or frame_counts([step])[1]:
+            where = ", in the longest run" if longest else ""
+            yield f"{name_of(step)}: {step.shortcomings[0]}{where}; {_excuse(step)}"
     yield from _near_the_limit(measured)
 
 

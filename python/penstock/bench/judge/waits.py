@@ -11,7 +11,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from penstock.files.storage import find_mount
@@ -61,7 +61,7 @@ class WaitSampler:
         self._names: list[str] = []
         self._before: dict[str, int] = {}
         self._taken_ns = 0
-        self._samples: list[tuple[int, int]] = []
+        self._samples: list[tuple[int, int, int]] = []
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._sample_on, name="waits", daemon=True)
         self._seen_first: list[str] = []
@@ -71,7 +71,7 @@ class WaitSampler:
         self._before = dict(self._readings())
         self._seen_first = list(self._before)
         self._taken_ns = self._taken()
-        self._samples.append((time.monotonic_ns(), 0))
+        self._samples.append((time.monotonic_ns(), 0, 0))
         self._thread.start()
 
     def stop(self) -> None:
@@ -84,12 +84,13 @@ class WaitSampler:
 
     @property
     def found(self) -> StorageWaits:
-        daemons = sum("/task/" in name for name in self._seen_first) if self._sees_daemon else 0
+        daemons = sum(map(_is_of_process, self._seen_first)) if self._sees_daemon else 0
         return StorageWaits(
-            kernel_threads=any("/task/" not in name for name in self._seen_first),
+            kernel_threads=not all(map(_is_of_process, self._seen_first)),
             daemon_threads=daemons if self._fuse else None,
-            at_ns=[at for at, _ in self._samples],
-            waited_ns=[waited for _, waited in self._samples],
+            at_ns=[at for at, _, _ in self._samples],
+            waited_ns=[waited for _, waited, _ in self._samples],
+            longest_ns=[longest for _, _, longest in self._samples],
         )
 
     def _sample_on(self) -> None:
@@ -108,15 +109,15 @@ class WaitSampler:
         now = dict(self._readings())
         # A thread that is new counts from now on; one that has ended takes its last wait with it.
         more = {name: waited - self._before.get(name, waited) for name, waited in now.items()}
-        waited_ns = sum(
-            waited for name, waited in more.items() if waited > 0 and not self._does_other_work(name)
-        )
+        waited = {name: ns for name, ns in more.items() if ns > 0 and not self._does_other_work(name)}
         taken_ns = self._taken()
-        total_ns = self._samples[-1][1] + waited_ns + max(0, taken_ns - self._taken_ns)
+        stolen_ns = max(0, taken_ns - self._taken_ns)
+        total_ns = self._samples[-1][1] + sum(waited.values()) + stolen_ns
+        longest_ns = self._samples[-1][2] + _longest_ns(waited) + stolen_ns
         self._before, self._taken_ns = now, taken_ns
         if len(self._samples) > 1 and self._samples[-2][1] == total_ns:
             self._samples.pop()
-        self._samples.append((time.monotonic_ns(), total_ns))
+        self._samples.append((time.monotonic_ns(), total_ns, longest_ns))
 
     def _readings(self) -> Iterator[tuple[str, int]]:
         for name in self._names:
@@ -164,6 +165,22 @@ class WaitSampler:
             first = (self._proc / "stat").read_text(encoding="ascii").partition("\n")[0].split()
             taken_ns += int(first[8]) * 10**9 // _TICKS_PER_S
         return taken_ns
+
+
+def _longest_ns(waited: Mapping[str, int]) -> int:
+    """The longest wait of a kernel thread, and of a thread of a FUSE process.
+
+    A write waits for one thread of a kind at a time, however many there are on a large machine.
+    """
+    kinds: dict[bool, int] = {}
+    for name, ns in waited.items():
+        kinds[_is_of_process(name)] = max(ns, kinds.get(_is_of_process(name), 0))
+    return sum(kinds.values())
+
+
+def _is_of_process(name: str) -> bool:
+    """Whether it is the name of a thread of a process, and not of the kernel."""
+    return "/task/" in name
 
 
 def _other_devices(folder: Path) -> set[str]:

@@ -2,10 +2,12 @@
 
 A write's own time is its duration, less the time in which something that it may have needed waited for a
 processor: its own thread, threads of other writes (which may hold a lock of the file system meanwhile), what
-the storage needs on this machine, and the generator as a whole while it was stopped. All waits count in
-full, as if none overlapped and each delayed the write: what remains is the least that the storage can have
-taken. The *shared* time is what it is expected to have taken: there, each write has its own thread's waits,
-and its share of those of the storage, which belong to all writes under way. Decision 49 has the reasons.
+the storage needs on this machine, and the generator as a whole while it was stopped. Of the storage's
+threads the longest wait counts, as a write waits for one at a time: on a machine with many processors those
+of all of them together take longer than the run. These waits count in full, as if none overlapped and each
+delayed the write: what remains is the least that the storage can have taken. The *shared* time is what it is
+expected to have taken: there, each write has its own thread's waits, and its share of those of the storage,
+which belong to all writes under way. Decision 49 has the reasons.
 """
 
 import heapq
@@ -61,10 +63,10 @@ def own_times(document: LoadDocument, waits: StorageWaits | None) -> OwnTimes | 
         stopped = _interpolated(pauses, start, done)
         hindered, shared = hindered + stopped, shared + stopped
     if (storage := _of_storage(waits, generator.start_ns)) is not None:
-        of_storage = _between(storage, start, done)
+        of_all, longest = (_between(clock, start, done) for clock in storage)
         under_way = _interpolated(_of_all(*each, each[1] - each[0]), start, done) / numpy.maximum(1, took)
-        hindered += of_storage
-        shared = shared + (of_storage / numpy.maximum(1, under_way)).astype(numpy.int64)
+        hindered += longest
+        shared = shared + numpy.minimum(longest, (of_all / numpy.maximum(1, under_way)).astype(numpy.int64))
     own, expected = (_rest(took, less, written) for less in (hindered, shared))
     return OwnTimes(own, expected, took, written)
 
@@ -88,14 +90,16 @@ def _of_all(start: Nanoseconds, done: Nanoseconds, waited: Nanoseconds) -> Clock
     return at, total
 
 
-def _of_storage(waits: StorageWaits | None, start_ns: int) -> Clock | None:
-    """Times since the first frame was due, and what had been waited until then."""
+def _of_storage(waits: StorageWaits | None, start_ns: int) -> tuple[Clock, Clock] | None:
+    """Times since the first frame was due, and the waits until then: of all threads, and the longest ones."""
     if waits is None or not start_ns or len(waits.at_ns) < 2:
         return None
-    return (
-        numpy.asarray(waits.at_ns, dtype=numpy.int64) - start_ns,
-        numpy.asarray(waits.waited_ns, dtype=numpy.int64),
+    at = numpy.asarray(waits.at_ns, dtype=numpy.int64) - start_ns
+    waited, longest = (
+        numpy.asarray(each, dtype=numpy.int64)
+        for each in (waits.waited_ns, waits.longest_ns or waits.waited_ns)
     )
+    return (at, waited), (at, longest)
 
 
 def _of_pauses(stood_still_ns: Sequence[tuple[int, int]]) -> Clock | None:

@@ -74,6 +74,11 @@ class StorageWaits(_Part):
     waited_ns: list[int] = Field(
         description="time waited until then, of all these threads together and including steal"
     )
+    longest_ns: list[int] = Field(
+        [],
+        description="the same, but of each sample only the longest wait of a kernel thread and that of a FUSE"
+        " thread; empty: of an older version",
+    )
 
 
 class Meanwhile(_Part):
