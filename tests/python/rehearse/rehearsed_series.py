@@ -4,6 +4,7 @@ from typing import Any
 
 from penstock.bench.rehearse.chain import SeriesRequest, SeriesResult
 from penstock.bench.rehearse.outcome import Recorded
+from penstock.bench.rehearse.stages import window_of
 from penstock.model.bench.rehearsals import Delays
 from penstock.model.events import CheckReport, DetectorSeriesEnd, RecorderSeriesEnd
 
@@ -32,7 +33,7 @@ def recorded(delays: Delays | None = None, **fields: Any) -> Recorded:
             frames_seconds=10.0,
             seconds=10.0 + fields.pop("closing_s", 0.1),
         ),
-        stages=fields.pop("stages", []),
+        window=window_of(fields.pop("stages", [])),
         stopped=fields.pop("stopped", False),
     )
     check = CheckReport(

@@ -13,11 +13,13 @@ from penstock.bench.rehearse.chain import ChainFailedError, SeriesRequest
 from penstock.bench.rehearse.course import Told, _Course
 from penstock.bench.rehearse.outcome import Recorded
 from penstock.bench.rehearse.request import Images, RehearsalRequest
+from penstock.bench.rehearse.stages import window_of
 from penstock.bench.run.early_end import INTERRUPTED, problem_of
 from penstock.model.bench.rehearsals import Rehearsal
 from penstock.model.catalogue import Detector
 from penstock.model.configuration import Configuration
 from penstock.model.errors import PenstockError
+from penstock.model.events import DetectorSeriesEnd, StageTimes
 from penstock.programs.process import Message
 
 SERIES = 4
@@ -102,6 +104,35 @@ def test_document_is_written_after_each_series(made: Callable[..., Made]) -> Non
     assert course.rehearse().answer == "yes"
     soaks = [document.steps[2:] for document in course.written]
     assert [len(step.series) for steps in soaks for step in steps] == [1, 2, 3, 4]
+
+
+def test_every_planned_series_may_be_removed() -> None:
+    """A soak of a week, in series of a second."""
+    detector = Detector(name="custom", rows=256, columns=256, type="uint16")
+    request = RehearsalRequest(
+        name="custom", images=Images(detector), rate_hz=RATE, seconds=10.0, search_s=120.0, times_max=1.0,
+        soak_s=7 * 86400.0, buffer_s=1.0, series_bytes=int(RATE) * detector.frame_bytes,
+        configuration=Configuration(),
+    )  # fmt: skip
+    assert 600_000 < 7 * 86400 < request.series_max < 700_000
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_events_of_a_long_series_are_thinned_out(ranks: int) -> None:
+    series = series_under_way(None)
+    series._began_at = 0.0
+    series._sent = DetectorSeriesEnd(event="series_end", sending_seconds=1e12)
+    for passed in range(5000):
+        for rank in range(ranks):
+            event = StageTimes(event="stages", rank=rank, monotonic_ns=passed * 10**9, frames_received=passed)
+            series._note_stages(event)
+    kept = series._stages_while(series._sending())
+    assert {event.rank for event in kept} == set(range(ranks))
+    assert ranks * 400 < len(kept) <= ranks * 1000
+    window = window_of(kept)
+    assert window is not None
+    assert window.seconds == pytest.approx(2500, rel=0.3)
+    assert window.frames_received == pytest.approx(ranks * window.seconds)
 
 
 def series_under_way(recorder: object) -> Any:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from penstock.bench.rehearse.processors import Processors, processors
 from penstock.bench.rehearse.request import Images, RehearsalRequest
-from penstock.bench.rehearse.stages import is_working
+from penstock.bench.rehearse.stages import Window, is_working, window_of
 from penstock.model.errors import InterruptedRunError, PenstockError
 from penstock.model.events import (
     DetectorProgress,
@@ -45,6 +45,8 @@ _START_S, _STALL_S, _LOOK_S = 30.0, 60.0, 0.25
 _PATIENCE_S = 1.0
 # Beyond the detector's buffer, before sending is given up.
 _BEHIND_SPARE_S = 2.0
+# Events of one rank in one series.
+_STAGES_KEPT = 1000
 # In lines of the recorder's log.
 _WARNING, _NO_DIRECT = "[warning]", "no direct I/O for "
 
@@ -71,8 +73,8 @@ class SeriesResult:
     request: SeriesRequest
     sent: DetectorSeriesEnd
     recorded: RecorderSeriesEnd
-    stages: list[StageTimes] = field(default_factory=list)
-    """those that the recorder reported while frames were sent"""
+    window: Window | None = None
+    """what the recorder's threads did while frames were sent; None: it reported too little"""
     sending: tuple[float, float] | None = None
     """when it began and ended, by the monotonic clock; None: it never began"""
     stopped: bool = False
@@ -237,6 +239,23 @@ class Chain:
             yield _LocalSender(program)
 
 
+@dataclass
+class _Events:
+    """Events of one rank, with the time at which each came: of a long series every second, fourth, ..."""
+
+    kept: list[tuple[float, StageTimes]] = field(default_factory=list)
+    _every: int = 1
+    _came: int = 0
+
+    def add(self, now: float, stages: StageTimes) -> None:
+        if self._came % self._every == 0:
+            self.kept.append((now, stages))
+        self._came += 1
+        if len(self.kept) > _STAGES_KEPT:
+            del self.kept[1::2]
+            self._every *= 2
+
+
 class _Course:
     """One series, from its start to both ends."""
 
@@ -244,7 +263,7 @@ class _Course:
         self._chain, self._series, self._sender = chain, series, sender
         self._sent: DetectorSeriesEnd | None = None
         self._recorded: RecorderSeriesEnd | None = None
-        self._stages: list[tuple[float, StageTimes]] = []  # with the time at which it came
+        self._stages: dict[int, _Events] = {}  # by rank
         self._problems: list[str] = []
         self._ended = self._stopped = False
         self._began_at: float | None = None
@@ -267,7 +286,7 @@ class _Course:
             self._series,
             self._sent,
             self._recorded,
-            [] if sending is None else [each for at, each in self._stages if sending[0] <= at <= sending[1]],
+            window_of(self._stages_while(sending)),
             sending,
             self._stopped,
             self._stopped_after_s,
@@ -283,6 +302,17 @@ class _Course:
         if self._began_at is None or self._sent is None:
             return None
         return self._began_at, self._began_at + max(self._sent.sending_seconds, self._stopped_after_s)
+
+    def _stages_while(self, sending: tuple[float, float] | None) -> list[StageTimes]:
+        if sending is None:
+            return []
+        begin, end = sending
+        return [
+            stages
+            for of_rank in self._stages.values()
+            for came_at, stages in of_rank.kept
+            if begin <= came_at <= end
+        ]
 
     def _take(self, message: Message) -> None:
         recorder = self._chain.recorder
@@ -318,7 +348,7 @@ class _Course:
     def _note_stages(self, stages: StageTimes) -> None:
         """Small compressed frames reach the file together; until then, the work on them is what advances."""
         now = time.monotonic()
-        self._stages.append((now, stages))
+        self._stages.setdefault(stages.rank, _Events()).add(now, stages)
         before = self._last.get(stages.rank)
         if before is not None and is_working(before, stages):
             self._moved_at = now

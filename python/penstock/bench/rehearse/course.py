@@ -16,7 +16,7 @@ from penstock.bench.rehearse.answer import Evidence, advice_of, answer_of, step_
 from penstock.bench.rehearse.chain import Chain, ChainFailedError, SeriesRequest, Show
 from penstock.bench.rehearse.checked import checked
 from penstock.bench.rehearse.outcome import Recorded, step_of
-from penstock.bench.rehearse.request import FRAMES_MIN, RehearsalRequest, notes_of
+from penstock.bench.rehearse.request import FRAMES_MIN, UNPACED_RUNS_MAX, RehearsalRequest, notes_of
 from penstock.bench.rehearse.surroundings import series_checks
 from penstock.bench.rehearse.throughput import TIMES_HELD, Throughput
 from penstock.bench.run.early_end import problem_of
@@ -31,12 +31,11 @@ from penstock.programs.signals import came_since
 
 PREFIX = "rehearsal-"
 GOES_ON = "the rehearsal was still running when this was written"
-_FILES_MAX = 100_000
 # Of a step at a rate that the chain does not sustain, as a multiple of its planned duration.
 _LONGER_MAX, _SPARE_S = 1.5, 3.0
 _UNPACED_SHARE = 3
 # Of the unpaced step, as a multiple of the duration of a step.
-_UNPACED_LONGEST, _UNPACED_RUNS_MAX = 3, 3
+_UNPACED_LONGEST = 3
 _RATIO_KEPT = 0.8
 _SEARCH_STEP_AROUND_S = 2.0
 
@@ -63,7 +62,7 @@ def rehearse(request: RehearsalRequest, plan: RecorderPlan, folder: BenchFolder,
     A PenstockError or KeyboardInterrupt only if nothing was measured.
     """
     course = _Course(request, plan, folder, told)
-    folder.announce(FileSet(prefix=PREFIX, count=_FILES_MAX, suffix="h5", parts=True))
+    folder.announce(FileSet(prefix=PREFIX, count=request.series_max + 1, suffix="h5", parts=True))
 
     def take_all() -> None:
         with usable(folder.path.parent), Chain(request, plan, told.show, told.log) as chain:
@@ -116,7 +115,7 @@ class _Course:
         """Repeats the step with more frames until they are several times what the recorder's memory holds."""
         first = math.ceil(self.request.step_s * self.request.rate_hz / _UNPACED_SHARE)
         self.unpaced_frames = self._fitting(first)
-        for left in reversed(range(_UNPACED_RUNS_MAX)):
+        for left in reversed(range(UNPACED_RUNS_MAX)):
             step = self.take(
                 chain,
                 "full speed",

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.bench.rehearse.chain import SeriesResult
-from penstock.bench.rehearse.stages import Window, index_backlog_growth, narrowest_of, uses_of, window_of
+from penstock.bench.rehearse.stages import Window, index_backlog_growth, narrowest_of, uses_of
 from penstock.bench.rehearse.surroundings import worst_of
 from penstock.bench.rehearse.throughput import Throughput
 from penstock.model.bench.rehearsals import (
@@ -142,9 +142,8 @@ def _worst(found: Sequence[Delays]) -> Delays | None:
 def _window(recorded: Sequence[Recorded]) -> tuple[SendingWork | None, Window | None]:
     """Of the last series that was long enough, with the work of its sender."""
     for each in reversed(recorded):
-        window = window_of(each.result.stages)
-        if window is not None:
-            return each.result.sent.work, window
+        if each.result.window is not None:
+            return each.result.sent.work, each.result.window
     return None, None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.bench.judge.search import STEPS_MAX
 from penstock.files.record_folder import require_record_folder
 from penstock.model.bench.rehearsals import RehearsalStepKind
 from penstock.model.catalogue import Detector
@@ -17,6 +18,7 @@ from penstock.programs.ranks import Ranks
 
 # Of a step: enough for quarters whose delays can be compared.
 FRAMES_MIN = 40
+UNPACED_RUNS_MAX = 3
 _WARM_UP_S = 1.0
 # Less is often the time that ssh takes.
 _CLOCKS_APART_S = 1.0
@@ -105,6 +107,12 @@ class RehearsalRequest:
             return [min(frames, fit)]
         count = math.ceil(frames / fit)
         return [math.ceil(frames / count)] * count
+
+    @property
+    def series_max(self) -> int:
+        """Returns how many series there may be: warm-up, the rate twice, unpaced, the search, the soak."""
+        rate, soak = (len(self.series_of(kind, self.rate_hz, 1.0)) for kind in ("rate", "soak"))
+        return 1 + 2 * rate + UNPACED_RUNS_MAX + STEPS_MAX + soak
 
     @property
     def bytes_at_once(self) -> int:
