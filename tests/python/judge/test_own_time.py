@@ -13,7 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.bench.judge.bounds import bounds_of
+from penstock.bench.judge.checks import AT_HAND, NO_STEAL, QUIET
+from penstock.bench.judge.generator_checks import IN_TIME, NOT_THE_BOTTLENECK
 from penstock.bench.judge.holds import alone_of, outcome_of
+from penstock.bench.judge.rank_checks import make_check
 from penstock.bench.judge.waits import WaitSampler
 from penstock.bench.statistics.own_time import DROPPED, own_times, replay
 from penstock.model.bench.load import FramesWorkload, LoadDocument
@@ -236,6 +239,18 @@ def test_what_cannot_be_seen_is_charged_on_a_quiet_machine_only() -> None:
             run = beside(run_of(document, checks), storage_waits)
             assert outcome_of(run, 0.5)[0] == outcome
             assert bool(alone_of(run, 0.5).unknown) == busy
+
+
+@pytest.mark.parametrize(
+    ("warned", "outcome"),
+    [("", "not held"), (NOT_THE_BOTTLENECK, "disturbed"), (AT_HAND, "disturbed"), (IN_TIME, "disturbed")],
+)
+def test_generator_that_may_have_been_the_limit_is_not_the_storage(warned: str, outcome: str) -> None:
+    """Of a soak of so many frames that their times were not recorded, on a quiet machine."""
+    names = (QUIET, NO_STEAL, IN_TIME, AT_HAND, NOT_THE_BOTTLENECK)
+    checks = [make_check(name, "warning" if name == warned else "ok", "", "", "worse") for name in names]
+    run = run_of(simulated_document(0.2, records=None), checks)
+    assert outcome_of(run, 0.5)[0] == outcome
 
 
 def unpaced(own_s: float, waited_s: float, frames: int = 300) -> Run:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy
 import numpy.typing
 
-from penstock.bench.judge.checks import NO_STEAL, QUIET, is_no_space
-from penstock.bench.judge.generator_checks import IN_TIME
+from penstock.bench.judge.checks import AT_HAND, NO_STEAL, QUIET, is_no_space
+from penstock.bench.judge.generator_checks import IN_TIME, NOT_THE_BOTTLENECK
 from penstock.bench.statistics.own_time import OwnTimes, own_times, replay
 from penstock.bench.statistics.quantiles import latencies_ns
 from penstock.model.bench.load import RECORDED_FRAMES_MAX, FramesWorkload, LoadDocument
@@ -92,7 +92,7 @@ def alone_of(run: Run, late_limit_s: float) -> Alone:
         return Alone(hindered_share=None, shortcomings=["the storage did not complete a write"], certain=True)
     own = own_times(run.document, run.meanwhile.storage_waits if run.meanwhile is not None else None)
     if own is None:
-        if _passed(run, QUIET, NO_STEAL, IN_TIME):
+        if _passed(run, QUIET, NO_STEAL, IN_TIME, AT_HAND, NOT_THE_BOTTLENECK):
             return Alone(
                 hindered_share=None, shortcomings=["no other program used the processors"], certain=True
             )
