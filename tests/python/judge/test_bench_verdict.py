@@ -770,6 +770,16 @@ def test_unpaced_throughput_is_no_less_than_what_was_sustained_longer() -> None:
     assert verdict_of(slow, at_rate()).measured_bytes_per_s == pytest.approx(9e6, rel=0.01)
 
 
+@pytest.mark.parametrize(("ring", "is_noted"), [(0, False), (120, True), (300, False)])
+def test_note_says_which_cache_a_ring_does_not_fill(ring: int, *, is_noted: bool) -> None:
+    document = frames_document()
+    workload = document.plan.workload.model_copy(update={"ring_frames": ring})
+    ringed = document.model_copy(update={"plan": document.plan.model_copy(update={"workload": workload})})
+    notes = verdict_of(full_speed(), step_of("rate", ringed), step_of("soak", ringed)).notes
+    note = "a cache of the storage that holds more than 120 MB is not noticed; --space increases that"
+    assert notes == ([note] if is_noted else [])
+
+
 def test_more_than_what_is_needed_is_no_share_of_it() -> None:
     verdict = verdict_of(full_speed(bytes_per_s=40e6), disturbed())
     told = " ".join([*verdict.reasons, *verdict.notes])

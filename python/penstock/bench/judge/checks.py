@@ -218,7 +218,7 @@ def check_long_enough(
         expected,
         actual,
         "better",
-        f"increase {longer}, so that the run outlasts the caches of devices and servers",
+        f"increase {longer}, so that the run shows more than the caches of devices and servers",
     )
 
 

@@ -10,6 +10,7 @@ from penstock.bench.judge.evidence import STEP_NAMES, Measured, frame_counts
 from penstock.bench.judge.storage_advice import next_command, storage_advice
 from penstock.bench.statistics.quantiles import share_bound
 from penstock.model.bench.runs import Check, Run, Search, Step, Verdict
+from penstock.model.units import human_bytes
 
 # An upper bound that is further from the unpaced throughput than this factor says nothing about the storage.
 _BOUND_MAX = 3.0
@@ -27,7 +28,7 @@ def judge(measured: Measured) -> Verdict:
         reasons=list(decision.reasons),
         advice=storage_advice(measured, decision),
         next_command=next_command(measured, decision),
-        notes=[*_notes(measured.steps), *_about_the_measurement(measured)],
+        notes=[*_notes(measured.steps), *_about_the_measurement(measured), *_largest_cache(measured)],
         problem=measured.problem,
         needed_hz=measured.needed_hz,
         needed_bytes_per_s=needed,
@@ -115,6 +116,24 @@ def _about_the_measurement(measured: Measured) -> Iterator[str]:
         yield "the highest rate tried was sustained; --search-max tries higher ones"
     elif search.ended in ("time", "steps"):
         yield "the search ended before its bracket was narrow and repeated; --search-time allows more"
+
+
+def _largest_cache(measured: Measured) -> Iterator[str]:
+    """How large a cache of the storage may be that no sustained run noticed, however long it took.
+
+    Files that are removed while a run goes on need never leave a cache that has room for those that stay.
+    """
+    rings = [ring for step in measured.of("held") if (ring := _ring_frames(step))]
+    if rings:
+        size = human_bytes(max(rings) * measured.frame_bytes)
+        yield f"a cache of the storage that holds more than {size} is not noticed; --space increases that"
+
+
+def _ring_frames(step: Step) -> int:
+    """How many frames were on the storage at once; 0: none were removed during the run."""
+    written = step.run.frames.written if step.run.frames is not None else 0
+    ring: int = getattr(step.run.document.plan.workload, "ring_frames", 0)
+    return ring if ring < written else 0
 
 
 def _generator_limited(full: Run, ceiling_hz: float | None) -> bool:
