@@ -97,11 +97,11 @@ REQUIREMENT_ROW = re.compile(r"^\|\s*([A-Z]\d+)\s*\|")
 
 # Every ID that the project answers for; docs/requirements.md has a row for each.
 REQUIREMENT_IDS = [
-    *(f"W{n}" for n in range(1, 20)),
+    *(f"W{n}" for n in range(1, 22)),
     *(f"D{n}" for n in range(1, 5)),
     *(f"B{n}" for n in range(1, 16)),
     *(f"L{n}" for n in range(1, 5)),
-    *(f"P{n}" for n in range(1, 6)),
+    *(f"P{n}" for n in range(1, 7)),
 ]
 
 
