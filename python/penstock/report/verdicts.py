@@ -71,9 +71,10 @@ def verdict_plan_rows(
     if request.soak is not None:
         rows["soak"] = _planned(request.soak, f"{human_seconds(request.soak_s)} at the detector's rate")
     rows["writes in all"] = _written_in_all(request)
+    most = f", up to {_rounded_up(request.within_s)} (--within)" if math.isfinite(request.within_s) else ""
     rows["takes"] = (
         f"about {_rounded_up(request.seconds_expected)}; longer if the storage is slower than the detector,"
-        f" or if a disturbed run is repeated"
+        f" or if a disturbed run is repeated{most}"
     )
     deadline = {
         "deadline": f"a rate is not sustained if a frame is written more than"

@@ -4,16 +4,18 @@ import math
 import random
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bench_documents import paced_document, run_of, simulated_document
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.bench.data.folder import BenchFolder
 from penstock.bench.judge.search import STEPS_MAX, WIDTH, Bracket, Limits, limits_of, search
 from penstock.bench.run.run import Access, FramesRequest, Telling, frames_request, run_frames_on
-from penstock.bench.run.stages import FolderPlace, VerdictRequest, measure
+from penstock.bench.run.stages import FolderPlace, VerdictRequest, _Course, measure
 from penstock.model.bench.load import NullBackend
 from penstock.model.bench.runs import Run, Step, StepOutcome, Verdict
 from penstock.model.errors import PenstockError
@@ -265,6 +267,50 @@ def request_of(rate_hz: float, seconds: float = 2.0, soak_s: float = 2.0) -> Ver
         soak_s=soak_s,
         step_s=2.0,
     )
+
+
+class MadeUpPlace:
+    """Runs at a rate are disturbed: each write takes half of the time that there is, and waits as long."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+
+    def run(self, request: FramesRequest, prefix: str) -> Run:
+        self.ran.append(prefix.rstrip("-0123456789"))
+        if not request.rate_hz:
+            return run_of(paced_document(0.0, 300, duration_s=15.0), [])
+        return run_of(simulated_document(0.05, waited_s=0.08), [])
+
+    def clear(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("within_s", "ran", "left_out"),
+    [
+        (math.inf, ["rate", "rate", "soak", "soak"], []),
+        (100.0, ["rate", "rate", "soak", "soak"], []),
+        (90.0, ["rate", "soak", "soak"], ["at the detector's rate"]),
+        (50.0, ["rate", "soak"], ["at the detector's rate", "soak"]),
+    ],
+)
+def test_repetitions_are_left_out_for_lack_of_time(
+    within_s: float, ran: list[str], left_out: list[str]
+) -> None:
+    place = MadeUpPlace()
+    request = replace(request_of(10.0, 30.0, soak_s=60.0), search_s=0.0, within_s=within_s)
+    verdict = measure(request, place, ignore)
+    assert [kind for kind in place.ran if kind in ("rate", "soak")] == ran
+    notes = [note for note in verdict.notes if "--within" in note]
+    assert notes == [f"no time was left to repeat a step ({name}): --within allows more" for name in left_out]
+
+
+def test_search_has_the_time_that_other_steps_leave() -> None:
+    request = replace(request_of(10.0, 30.0, soak_s=60.0), within_s=120.0)
+    course = _Course(request, MadeUpPlace(), ignore)
+    assert course.search_seconds() == pytest.approx(120 - request.soak_seconds, abs=5)
+    assert "of 2 min: --within allows more" in course.left_out[0]
+    assert _Course(request_of(10.0), MadeUpPlace(), ignore).search_seconds() == 120.0
 
 
 def ignore(_step: Step, _verdict: Verdict) -> None:

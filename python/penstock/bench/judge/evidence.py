@@ -37,6 +37,8 @@ class Measured:
     """of a detector that sends compressed frames, if uncompressed ones were written"""
     hints: Sequence[str] = ()
     """what `describe` says of the storage"""
+    left_out: Sequence[str] = ()
+    """for lack of time"""
 
     @property
     def needed_bytes_per_s(self) -> float:

@@ -28,7 +28,12 @@ def judge(measured: Measured) -> Verdict:
         reasons=list(decision.reasons),
         advice=storage_advice(measured, decision),
         next_command=next_command(measured, decision),
-        notes=[*_notes(measured.steps), *_about_the_measurement(measured), *_largest_cache(measured)],
+        notes=[
+            *_notes(measured.steps),
+            *_about_the_measurement(measured),
+            *measured.left_out,
+            *_largest_cache(measured),
+        ],
         problem=measured.problem,
         needed_hz=measured.needed_hz,
         needed_bytes_per_s=needed,

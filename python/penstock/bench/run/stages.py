@@ -12,7 +12,7 @@ from typing import Protocol
 
 from penstock.bench.data.folder import SPACE_BYTES, BenchFolder, require_room, usable
 from penstock.bench.judge.checks import FAR_TOO_SHORT_S, SHORT_S
-from penstock.bench.judge.evidence import Measured
+from penstock.bench.judge.evidence import STEP_NAMES, Measured
 from penstock.bench.judge.holds import FRAMES_MIN, outcome_of
 from penstock.bench.judge.search import SAYS_NOTHING, STEPS_MAX, Bracket, limits_of, search
 from penstock.bench.judge.verdict import judge
@@ -43,6 +43,11 @@ _AROUND_S = 1.0
 GOES_ON = "the measurement was still running when this was written"
 
 
+def seconds_of_step(step: FramesRequest) -> float:
+    """Returns the duration of a step at a rate, with the generator's ceiling that is measured before it."""
+    return step.frames / step.rate_hz + CEILING_S + _AROUND_S
+
+
 def late_limit_s(at_rate: FramesRequest, asked_s: float | None) -> float:
     """Of a rate that holds: half of what the buffer takes at the detector's rate, or what was asked for."""
     if asked_s is not None:
@@ -67,6 +72,8 @@ class VerdictRequest:
     """that the files of a step take at most: older ones are removed while it goes on"""
     room_bytes: int | None = None
     """free for the files of a step; None: as much as `space_bytes`"""
+    within_s: float = math.inf
+    """for all steps: repetitions are left out and the search is shortened to keep it"""
     beside: str = ""
     """what runs beside each step; empty: nothing"""
     command: str = ""
@@ -153,9 +160,14 @@ class VerdictRequest:
         short is replaced by a longer one. Repetitions of invalid runs are not included.
         """
         rate_hz = self.at_rate.rate_hz
-        paced = [step.frames / rate_hz + CEILING_S for step in (self.at_rate, self.soak) if step is not None]
+        paced_s = seconds_of_step(self.at_rate) + self.soak_seconds
         unpaced = [self.full_speed.frames / rate_hz, _FULL_SPEED_SPARE * self.full_speed_s]
-        return sum(seconds + _AROUND_S for seconds in (*paced, *unpaced)) + self.search_s
+        return paced_s + sum(seconds + _AROUND_S for seconds in unpaced) + self.search_s
+
+    @property
+    def soak_seconds(self) -> float:
+        """Returns the duration of the soak with what is around it; 0 without one."""
+        return 0.0 if self.soak is None else seconds_of_step(self.soak)
 
     @property
     def search_steps_max(self) -> int:
@@ -208,6 +220,8 @@ class _Course:
     on_step: Callable[[Step, Verdict], None]
     steps: list[Step] = field(default_factory=list)
     search: Search | None = None
+    left_out: list[str] = field(default_factory=list)
+    """for lack of time"""
     began: float = field(default_factory=time.monotonic)
 
     def verdict(self, problem: str | None) -> Verdict:
@@ -225,6 +239,7 @@ class _Course:
                 command=self.request.command,
                 typical_ratio=self.request.typical_ratio,
                 hints=self.request.hints,
+                left_out=self.left_out,
             )
         )
 
@@ -256,14 +271,27 @@ class _Course:
             self.place.clear()
         return step
 
-    def take_sound(self, kind: StepKind, asked: FramesRequest) -> Step:
-        """A step that says nothing about the storage is made again once."""
+    @property
+    def left_s(self) -> float:
+        return self.request.within_s - (time.monotonic() - self.began)
+
+    def take_sound(self, kind: StepKind, asked: FramesRequest, keep_s: float = 0.0) -> Step:
+        """A step that says nothing about the storage is made again once, if `keep_s` are left after that."""
         step = self.take(kind, asked)
-        return self.take(kind, asked) if step.outcome in SAYS_NOTHING else step
+        return self.repeat(step, asked, keep_s) if step.outcome in SAYS_NOTHING else step
+
+    def repeat(self, step: Step, asked: FramesRequest, keep_s: float = 0.0) -> Step:
+        """Returns the repetition of a step, or the step itself if there is no time."""
+        if self.left_s >= seconds_of_step(asked) + keep_s:
+            return self.take(step.kind, asked)
+        self.left_out.append(
+            f"no time was left to repeat a step ({STEP_NAMES[step.kind]}): --within allows more"
+        )
+        return step
 
     def take_all(self) -> None:
         full = self.take_full_speed()
-        at_rate = self.take_sound("rate", self.request.at_rate)
+        at_rate = self.take_sound("rate", self.request.at_rate, self.request.soak_seconds)
         if at_rate.outcome == "invalid":
             return
         if self.request.search_s:
@@ -273,7 +301,15 @@ class _Course:
             soak = self.take_sound("soak", self.request.soak)
             # A loss that other runs make doubtful is repeated, too.
             if soak.outcome == "not held" and self.verdict(GOES_ON).answer in ("cannot tell", "likely yes"):
-                self.take("soak", self.request.soak)
+                self.repeat(soak, self.request.soak)
+
+    def search_seconds(self) -> float:
+        """Returns the time for the search: what was asked for, or what other steps leave of all."""
+        left_s = max(0.0, self.left_s - self.request.soak_seconds)
+        if left_s < self.request.search_s:
+            had = f"{human_seconds(left_s)} of {human_seconds(self.request.search_s)}"
+            self.left_out.append(f"the search had {had}: --within allows more")
+        return min(self.request.search_s, left_s)
 
     def take_full_speed(self) -> Step:
         """Preliminary runs give the number of frames of one that is long enough."""
@@ -304,7 +340,7 @@ class _Course:
             full_hz,
             request.times_max,
             RATE_MAX_HZ,
-            request.search_s,
+            self.search_seconds(),
             lambda rate_hz: request.search_step(rate_hz).seconds,
         )
 

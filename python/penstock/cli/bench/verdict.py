@@ -69,7 +69,7 @@ from penstock.model.bench.runs import Step, Verdict
 from penstock.model.errors import PenstockError, UsageError
 from penstock.report.verdicts import step_line, verdict_plan_rows, verdict_view
 
-_SEARCH_S, _SOAK_S = 120.0, 60.0
+_SEARCH_S, _SOAK_S, _WITHIN_S = 120.0, 60.0, 300.0
 # Options with a value that a repetition does not have: their files are there by then.
 _NOT_REPEATED = ("--output", "-o", "--report")
 _FLAGS_NOT_REPEATED = ("--quiet", "-q", "--json", "--dry-run")
@@ -109,6 +109,18 @@ def verdict_command(
             rich_help_panel=panels.WORKLOAD,
         ),
     ] = "20GB",
+    within: Annotated[
+        float | None,
+        typer.Option(
+            min=1,
+            max=60 * 86400,
+            metavar="SECONDS",
+            help="Duration in seconds of all steps together. Repetitions are left out and the search is"
+            " shortened to keep it; each step is made once in any case. [default: 300, or what the steps take"
+            " if that is longer]",
+            rich_help_panel=panels.WORKLOAD,
+        ),
+    ] = None,
     rate: Annotated[float | None, rate_option(1e7)] = None,
     ratio: Annotated[
         float | None,
@@ -186,6 +198,7 @@ def verdict_command(
         command=_command(),
         typical_ratio=chosen.sent_ratio if ratio is None and format_ == "raw" else None,
     )
+    request = replace(request, within_s=within or max(_WITHIN_S, request.seconds_expected))
     require_writable(target)
     second = _second(background, background_target, target)
     request = replace(request, room_bytes=_room_bytes(at_rate, target, second))
