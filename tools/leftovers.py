@@ -26,7 +26,8 @@ IN_MEMORY = "PENSTOCK_TEST_MEMORY"  # /dev/shm in tests that are run by hand
 ROUNDS = 20  # of killing: a process may just be starting another one
 _SEGMENTS_OF_RANKS = "OMPI_MCA_btl_vader_backing_directory"  # which killed ranks leave behind
 _DIRECTORY = re.compile(r"pst-(\d+)-(\d+)")
-_NAMESPACE = re.compile(r"pen-(\d+)-[0-9a-f]{8}-[ab]")
+_NAMESPACE = re.compile(r"pen-(\d+)-[0-9a-f]{8}-[ab]|pen(\d+)h\d+")
+MARK = ".penstock-test-run"  # a directory without it is somebody else's, whatever its name
 _GROUP = re.compile(r"penstock-test-(\d+)")
 MEMORY = Path("/dev/shm")
 _TMP = Path(tempfile.gettempdir()).resolve()  # as the kernel lists mounts
@@ -59,6 +60,7 @@ def _directory(path: Path, mode: int) -> Iterator[Path]:
     """Makes a directory, holds its lock, and removes it with what is in it."""
     new = Path(tempfile.mkdtemp(dir=path.parent))
     new.chmod(mode)
+    (new / MARK).touch()
     with _locked(new):
         new.rename(path)  # once it is locked: another run may look for left-overs now
         try:
@@ -82,7 +84,7 @@ def remove_leftovers() -> None:
     remove_directories()
     for line in _lines("ip", "netns", "list"):
         found = _NAMESPACE.fullmatch(line.split()[0])
-        if found and not _begun(int(found[1])):
+        if found and not _begun(int(found[1] or found[2])):
             _lines("ip", "netns", "delete", found[0])
     # os.walk passes over a directory that vanishes, which those of other runs do.
     groups = [Path(at, name) for at, names, _ in os.walk("/sys/fs/cgroup") for name in names]
@@ -98,7 +100,7 @@ def remove_directories() -> None:
     """Those of runs that have ended, with their processes and mounts."""
     for directory in (*_TMP.glob("pst-*"), *MEMORY.glob("pst-*")):
         found = _DIRECTORY.fullmatch(directory.name)
-        if found and _begun(int(found[1])) != found[2]:
+        if found and _begun(int(found[1])) != found[2] and (directory / MARK).exists():
             with contextlib.suppress(OSError), _locked(directory):
                 print(f"run_tests: removing what an earlier run left: {directory}", flush=True)
                 remove(directory)
@@ -113,9 +115,11 @@ def remove(directory: Path) -> None:
         if not running:
             break
         time.sleep(0.05)
+    # Whose file is on one of the mounts has another path without it.
+    loops = _lines("losetup", "--list", "--noheadings", "--output", "NAME,BACK-FILE")
     for mount in reversed(_mounts(directory)):
         _lines("umount", "--lazy", str(mount))
-    for line in _lines("losetup", "--list", "--noheadings", "--output", "NAME,BACK-FILE"):
+    for line in loops:
         device, _, file = line.partition(" ")
         if Path(file.strip()).is_relative_to(directory):
             _lines("losetup", "--detach", device)

@@ -14,7 +14,7 @@ namespace {
 class StorageThatTakesNothing : public RecorderTest, public ::testing::WithParamInterface<Errc> {};
 
 INSTANTIATE_TEST_SUITE_P(ForAReason, StorageThatTakesNothing, ::testing::Values(Errc::no_space, Errc::io),
-                         [](const auto& info) { return std::string(name(info.param)); });
+                         [](const auto& reason) { return std::string(name(reason.param)); });
 
 /// The first frame's metadata have the file made anew, and the disk is full just then.
 TEST_P(StorageThatTakesNothing, GetsTheFileWhenItTakesSomethingAgain) {

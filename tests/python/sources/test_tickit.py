@@ -47,6 +47,7 @@ def recorded(
             assert ended.problem is None
             if suffices(ended):
                 return ended
+    assert recorder.process.poll() is None, "the recorder ended"
     pytest.skip("the simulator sent no whole series within 90 s")
 
 
