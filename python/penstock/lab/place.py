@@ -118,12 +118,15 @@ class Place:
         return [(link, folder) for link, folder in found if self._owns(folder)]
 
     def _owns(self, folder: Path) -> bool:
-        """Whether its mark is there; one that could not be written is alone in its folder."""
+        """Whether its mark is there, which is alone in its folder if it could not be written.
+
+        Of a folder that somebody removed, loop devices may be left.
+        """
         try:
             mark = (folder / MARK).read_text(encoding="utf-8")
             return mark == self.name or (not mark and [each.name for each in folder.iterdir()] == [MARK])
         except FileNotFoundError:
-            return folder.is_dir() and not any(folder.iterdir())
+            return not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
         except OSError:
             return False
 

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import sys
@@ -242,6 +243,14 @@ def test_data_that_a_reboot_left_in_a_given_folder_are_replaced(run: Run, name: 
     assert (left / "server-1.img").stat().st_size > 4
     assert name in [place.name for place in places()]
     assert not Place(name).orphans()
+
+
+def test_devices_of_a_folder_that_somebody_removed_are_detached(run: Run, name: str, tmp_path: Path) -> None:
+    up(run, "xfs", name, "--folder", str(tmp_path / "disks"))
+    shutil.rmtree(tmp_path / "disks")
+    assert run("lab", "down", name).returncode == 0
+    loops = subprocess.run(["losetup", "--all"], capture_output=True, text=True, check=True).stdout
+    assert str(tmp_path) not in loops
 
 
 def test_data_of_other_laboratories_are_not_replaced(name: str, tmp_path: Path) -> None:
