@@ -76,10 +76,11 @@ void Events::write_waiting() {
   while (true) {
     changed_.wait(lock, [this] { return ends_ || !waiting_.empty(); });
     if (waiting_.empty()) return;
+    const auto& line = waiting_.front();  // which stays where it is while others are added
     lock.unlock();
-    write(waiting_.front());  // nobody else takes it, or writes while it is there
+    write(line);  // nobody else takes it, or writes while it is there
     lock.lock();
-    waiting_bytes_ -= waiting_.front().size();
+    waiting_bytes_ -= line.size();
     waiting_.pop_front();
     changed_.notify_all();
   }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <map>
 #include <mutex>
@@ -82,10 +83,12 @@ class TeamTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  void start(unsigned ranks) {
+  void start(
+      unsigned ranks, const std::function<void()>& prepare = [] {}) {
     world_ = std::make_unique<penstock::testing::ThreadWorld>(ranks);
     for (unsigned i = 0; i < ranks; ++i)
       ranks_.push_back(std::make_unique<Rank>(*world_, i, config_.for_rank(i, ranks).value()));
+    prepare();
     for (auto& rank : ranks_) ASSERT_TRUE(rank->recorder.start().ok());
   }
 
@@ -250,19 +253,20 @@ TEST_F(TeamTest, ARankThatDoesNotSeeTheFileAtOnceTakesItsFramesAllTheSame) {
 
 /// A client that lost its connection sends again what was not acknowledged, to a rank that has handed over its part.
 TEST_F(TeamTest, AFrameThatComesAgainWhileTheCoordinatorClosesTheFileIsNoError) {
-  start(2);
   std::promise<void> asked, answer;
-  std::atomic<bool> is_asked{false};
-  const auto session = std::make_shared<Session>();
-  for (auto& rank : ranks_) ASSERT_TRUE(rank->recorder.begin(series(2), session).ok());
-  for (unsigned i = 0; i < 2; ++i) ASSERT_TRUE(ranks_[i]->recorder.put(frame(i, session)).ok());
-  while (session->safe == 0) std::this_thread::sleep_for(1ms);
-  ranks_[0]->env.faults->on_call = [&, waits = answer.get_future().share()](penstock::testing::Call call) {
+  std::atomic<bool> is_asked{true};
+  const auto on_call = [&, waits = answer.get_future().share()](penstock::testing::Call call) {
     if (call != penstock::testing::Call::truncate || is_asked.exchange(true)) return Result<void>{};
     asked.set_value();
     waits.wait();
     return Result<void>{};
   };
+  start(2, [&] { ranks_[0]->env.faults->on_call = on_call; });
+  const auto session = std::make_shared<Session>();
+  for (auto& rank : ranks_) ASSERT_TRUE(rank->recorder.begin(series(2), session).ok());
+  for (unsigned i = 0; i < 2; ++i) ASSERT_TRUE(ranks_[i]->recorder.put(frame(i, session)).ok());
+  while (session->safe == 0) std::this_thread::sleep_for(1ms);
+  is_asked = false;
   for (auto& rank : ranks_) ASSERT_TRUE(rank->recorder.end({1, "s1"}).ok());
   EXPECT_EQ(asked.get_future().wait_for(60s), std::future_status::ready);
   for (int i = 0; i < 10; ++i, std::this_thread::sleep_for(10ms)) {
