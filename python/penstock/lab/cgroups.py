@@ -179,7 +179,7 @@ class Group(Processes):
         return [root if each == "blkio" else root / self._below for each, root in roots.items()]
 
     def _write(self, file: str, value: str) -> bool:
-        """Returns False if there is no such file. Raises PenstockError if the kernel refuses the value."""
+        """Returns False if the file does not exist. Raises PenstockError if the kernel refuses the value."""
         return _is_set(_mounted()[""] / self._below / file, value)
 
     def _write_version_1(self, controller: str, file: str, value: str) -> None:

@@ -240,7 +240,24 @@ TEST_P(StorageThatTakesNothing, HasTheSeriesBeginWithoutItsFile) {
 }
 
 /// The number of frames that are announced; 0: the series is open-ended.
-class EndOfASeries : public RecorderTest, public ::testing::WithParamInterface<std::uint64_t> {};
+class EndOfASeries : public RecorderTest, public ::testing::WithParamInterface<std::uint64_t> {
+ protected:
+  void record_two_frames(Recorder& recorder) {
+    ASSERT_TRUE(recorder.start().ok());
+    ASSERT_TRUE(recorder.begin(series(GetParam()), nullptr).ok());
+    for (std::uint64_t n = 0; n < 2; ++n) ASSERT_TRUE(recorder.put(frame(n)).ok());
+  }
+  void expect_an_end_without_waiting() {
+    Recorder recorder(env_, config_, *events_, team_);
+    record_two_frames(recorder);
+    ASSERT_TRUE(recorder.end({1, "s1"}).ok());
+    EXPECT_TRUE(recorder.wait_for_limit(30s));
+    recorder.stop();
+    EXPECT_EQ(states()[1], 1);
+  }
+
+  penstock::testing::FaultEnv env_;
+};
 
 INSTANTIATE_TEST_SUITE_P(OfFrames, EndOfASeries, ::testing::Values(0, 2, 3));
 
@@ -277,25 +294,14 @@ TEST_P(EndOfASeries, DoesNotWaitForTheSyncInterval) {
   config_.store.durability = store::Durability::interval;
   config_.store.sync_interval = 100s;
   config_.idle_timeout_s = 100;
-  penstock::testing::FaultEnv env;
-  Recorder recorder(env, config_, *events_, team_);
-  ASSERT_TRUE(recorder.start().ok());
-  ASSERT_TRUE(recorder.begin(series(GetParam()), nullptr).ok());
-  for (std::uint64_t n = 0; n < 2; ++n) ASSERT_TRUE(recorder.put(frame(n)).ok());
-  ASSERT_TRUE(recorder.end({1, "s1"}).ok());
-  EXPECT_TRUE(recorder.wait_for_limit(30s));
-  recorder.stop();
-  EXPECT_EQ(states()[1], 1);
+  expect_an_end_without_waiting();
 }
 
 TEST_P(EndOfASeries, OfARecorderThatStopsDoesNotWaitForTheSyncInterval) {
   config_.store.durability = store::Durability::interval;
   config_.store.sync_interval = 1h;
-  penstock::testing::FaultEnv env;
-  Recorder recorder(env, config_, *events_, team_);
-  ASSERT_TRUE(recorder.start().ok());
-  ASSERT_TRUE(recorder.begin(series(GetParam()), nullptr).ok());
-  for (std::uint64_t n = 0; n < 2; ++n) ASSERT_TRUE(recorder.put(frame(n)).ok());
+  Recorder recorder(env_, config_, *events_, team_);
+  record_two_frames(recorder);
   recorder.stop();
   EXPECT_EQ(states()[1], 1);
 }
@@ -303,15 +309,7 @@ TEST_P(EndOfASeries, OfARecorderThatStopsDoesNotWaitForTheSyncInterval) {
 TEST_P(EndOfASeries, DoesNotWaitForTheRestOfAChunk) {
   config_.chunk.frames = 8;
   config_.idle_timeout_s = 100;
-  penstock::testing::FaultEnv env;
-  Recorder recorder(env, config_, *events_, team_);
-  ASSERT_TRUE(recorder.start().ok());
-  ASSERT_TRUE(recorder.begin(series(GetParam()), nullptr).ok());
-  for (std::uint64_t n = 0; n < 2; ++n) ASSERT_TRUE(recorder.put(frame(n)).ok());
-  ASSERT_TRUE(recorder.end({1, "s1"}).ok());
-  EXPECT_TRUE(recorder.wait_for_limit(30s));
-  recorder.stop();
-  EXPECT_EQ(states()[1], 1);
+  expect_an_end_without_waiting();
 }
 
 /// A detector that waits for its trigger sends nothing for a while: nobody knows whether the storage would fail again.

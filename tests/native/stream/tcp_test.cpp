@@ -151,15 +151,21 @@ TEST(Tcp, TheWindowHoldsTheSenderUntilFramesAreSafe) {
   releaser.join();
 }
 
-TEST(Tcp, AFrameThatTheReceiversStopLeavesNoTimeForIsRefused) {
-  Receiver receiver;
+/// Its next frame waits until the first one, the only one in the window, is acknowledged.
+std::unique_ptr<TcpSender> sender_with_a_full_window(Receiver& receiver, const Series& series) {
   receiver.sink.acknowledges = false;
   auto options = receiver.sender_options();
   options.window_frames = 1;
   auto sender = TcpSender::open(options).value();
+  EXPECT_TRUE(sender->begin(series).ok());
+  EXPECT_TRUE(sender->put(sample_frame(series, 0)).ok());
+  return sender;
+}
+
+TEST(Tcp, AFrameThatTheReceiversStopLeavesNoTimeForIsRefused) {
+  Receiver receiver;
   const auto series = sample_series("s");
-  ASSERT_TRUE(sender->begin(series).ok());
-  ASSERT_TRUE(sender->put(sample_frame(series, 0)).ok());
+  const auto sender = sender_with_a_full_window(receiver, series);
   std::thread stopper([&] {
     EXPECT_TRUE(receiver.sink.wait_for_frames(1));
     const auto session = receiver.sink.session("s");
@@ -173,13 +179,8 @@ TEST(Tcp, AFrameThatTheReceiversStopLeavesNoTimeForIsRefused) {
 
 TEST(Tcp, CancelEndsAWait) {
   Receiver receiver;
-  receiver.sink.acknowledges = false;
-  auto options = receiver.sender_options();
-  options.window_frames = 1;
-  auto sender = TcpSender::open(options).value();
   const auto series = sample_series("s");
-  ASSERT_TRUE(sender->begin(series).ok());
-  ASSERT_TRUE(sender->put(sample_frame(series, 0)).ok());
+  const auto sender = sender_with_a_full_window(receiver, series);
   std::thread canceller([&] {
     EXPECT_TRUE(receiver.sink.wait_for_frames(1));
     sender->cancel();

@@ -246,7 +246,7 @@ def test_what_cannot_be_seen_is_charged_on_a_quiet_machine_only() -> None:
     [("", "not held"), (NOT_THE_BOTTLENECK, "disturbed"), (AT_HAND, "disturbed"), (IN_TIME, "disturbed")],
 )
 def test_generator_that_may_have_been_the_limit_is_not_the_storage(warned: str, outcome: str) -> None:
-    """Of a soak of so many frames that their times were not recorded, on a quiet machine."""
+    """The soak has too many frames for their times to be recorded, and the machine is quiet."""
     names = (QUIET, NO_STEAL, IN_TIME, AT_HAND, NOT_THE_BOTTLENECK)
     checks = [make_check(name, "warning" if name == warned else "ok", "", "", "worse") for name in names]
     run = run_of(simulated_document(0.2, records=None), checks)

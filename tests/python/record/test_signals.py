@@ -46,7 +46,7 @@ def test_a_signal_that_wakes_nobody_is_passed_on(tmp_path: Path) -> None:
 
 
 def test_a_command_that_its_user_stopped_holds_up_no_series(tmp_path: Path) -> None:
-    """As with Ctrl-Z: what the recorder reports and logs about so many series exceeds the pipes."""
+    """As with Ctrl-Z. The events and log lines of this many series do not fit into the pipes."""
     command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
     image = numpy.zeros((4, 4), "uint16")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

@@ -281,7 +281,7 @@ class _Course:
         return self.repeat(step, asked, keep_s) if step.outcome in SAYS_NOTHING else step
 
     def repeat(self, step: Step, asked: FramesRequest, keep_s: float = 0.0) -> Step:
-        """Returns the repetition of a step, or the step itself if there is no time."""
+        """Returns the repeated step, or the first one if no time is left."""
         if self.left_s >= seconds_of_step(asked) + keep_s:
             return self.take(step.kind, asked)
         self.left_out.append(
